@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.h - the resolved, read-only configuration: what slurm.conf, gres.conf, topology.conf, cgroup.conf, includes and spur.conf mean.
+ *
+ * Made by config_load() (files, by the daemons at first start and at reconfigure, by `spur config check`) or config_parse()
+ * (texts, by apply from the log: pure, no file is touched). One struct for the whole process, never changed after it is
+ * made. Every keyword of the family stands in keys.def with its kind, default and what spur does with it.
+ */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <spur/error.h>
+
+#include "base/bitmap.h"
+#include "base/hostlist.h"
+#include "base/str.h"
+#include "base/table.h"
+
+/* What spur does with a keyword. */
+enum config_effect {
+    CONFIG_ACTS,        /* does what Slurm's manual says */
+    CONFIG_MAPPED,      /* done by another part: the note says which */
+    CONFIG_NO_EFFECT,   /* known, without effect here: one warning with the reason */
+    CONFIG_OBSOLETE,    /* known from older Slurm, accepted with a warning (FastSchedule, CacheGroups, ...) */
+};
+
+/* Rows of keys.def: CONFIG_KEY(Name, TYPE, "default as show config prints it", EFFECT, "note"). The enum is CONF_Name. */
+enum config_key {
+#define CONFIG_KEY(name, type, fallback, effect, note) CONF_##name,
+#include "config/keys.def"
+#undef CONFIG_KEY
+    CONF_COUNT
+};
+
+struct config_value {
+    char   *text;       /* canonical, as `scontrol show config` prints it; NULL when neither set nor defaulted: shown as (null) */
+    int64_t number;     /* seconds, minutes, count, MiB or 0/1, by the key's type */
+    bool    is_set;     /* given in a file */
+};
+
+/* One kind of generic resource of a node line: Gres=gpu:mi300x:8. */
+struct config_gres {
+    char    *name, *type;       /* type NULL when untyped */
+    uint64_t count;
+    bool     no_consume;
+};
+
+struct config_node {
+    char    *name, *addr, *hostname;    /* one struct a node: ranges are expanded */
+    uint16_t port;
+    uint32_t boards, sockets, cores_per_socket, threads_per_core, cpus;   /* resolved as Slurm does from what was given; sockets of the whole node */
+    uint64_t mem_mib, tmp_mib;          /* RealMemory (default 1), TmpDisk */
+    uint32_t weight;                    /* default 1 */
+    uint32_t core_spec, mem_spec_mib;
+    char    *cpu_spec_list;
+    char    *features;                  /* "a,b" or NULL */
+    char    *gres_text;                 /* as written: "gpu:rtx3090:8,mps:800" or NULL */
+    struct config_gres *gres; size_t gres_count;
+    char    *state, *reason;            /* UNKNOWN unless given; reason from the line or DownNodes */
+    char    *parameters;
+};
+
+struct config_partition {
+    char    *name;
+    char    *nodes_text;                /* ranged, sorted, as show partition prints Nodes= */
+    struct bitmap nodes;                /* index into config->nodes */
+    bool     is_default, hidden, root_only, req_resv, lln, exclusive_user, disable_root_jobs;
+    bool     exclusive_nodes;           /* OverSubscribe=EXCLUSIVE */
+    char    *state;                     /* UP DOWN DRAIN INACTIVE */
+    char    *oversubscribe;             /* NO EXCLUSIVE YES:4 FORCE:4 as shown */
+    uint32_t max_share;                 /* jobs a resource, from OverSubscribe */
+    uint32_t max_time_min, default_time_min;    /* minutes; MINUTES_UNLIMITED, MINUTES_NOT_SET for no DefaultTime */
+    uint32_t min_nodes, max_nodes;      /* UINT32_MAX: unlimited */
+    uint32_t max_cpus_per_node, max_cpus_per_socket, over_time_limit, grace_time;
+    uint16_t priority_tier, priority_job_factor;    /* 1, 1 */
+    uint64_t def_mem_per_cpu, def_mem_per_node, max_mem_per_cpu, max_mem_per_node;    /* MiB, 0: none */
+    char    *job_defaults;              /* "DefCpuPerGPU=3,DefMemPerGPU=60000" or NULL */
+    uint64_t def_cpu_per_gpu, def_mem_per_gpu;
+    char    *allow_groups, *allow_accounts, *allow_qos, *deny_accounts, *deny_qos, *alloc_nodes, *qos, *alternate, *preempt_mode, *tres_weights, *cpu_bind, *select_params;
+};
+
+/* One line of gres.conf, resolved: which nodes, which devices. */
+struct config_gres_line {
+    char    *nodes;                     /* hostlist text or NULL: all nodes */
+    char    *name, *type, *autodetect;
+    struct hostlist *files;             /* expanded File=, or NULL */
+    char    *cores, *links, *flags;
+    uint64_t count;
+    bool     count_set;
+    unsigned line; char *file;          /* for messages */
+};
+
+struct config_controller { char *host, *addr; };        /* SlurmctldHost=host(addr), ControlMachine/BackupController too */
+
+struct config_note {            /* what `spur config check` prints for one line */
+    char    *file; unsigned line;
+    char    *key, *value;
+    enum config_effect effect;
+    bool     is_error;
+    char    *text;
+};
+
+struct config {
+    struct config_value values[CONF_COUNT];
+    struct config_controller *controllers; size_t controller_count;
+    struct config_node *nodes; size_t node_count;           /* in file order; index is the node's number everywhere */
+    struct table node_by_name;                              /* name -> struct config_node* */
+    struct config_partition *partitions; size_t partition_count;
+    struct config_gres_line *gres_lines; size_t gres_line_count;
+    struct config_note *notes; size_t note_count;
+    char    *slurm_text, *gres_text, *topology_text, *cgroup_text, *spur_text;     /* flattened sources: what the log carries */
+    char    *path;                                          /* of slurm.conf, when from a file */
+};
+
+/* Reads PATH (NULL: $SLURM_CONF, else SYSCONFDIR/slurm.conf as --sysconfdir says, else /etc/slurm/slurm.conf) and the files beside it. Fails with file, line,
+ * word and nearest known key. With `keep_going`, errors are collected as notes (is_error) and the first is returned at the end. */
+int  config_load(const char *path, bool keep_going, struct config **out, struct spur_error *err);
+/* The same from texts, for apply: slurm is flattened (no include lines); any of the others may be NULL. Pure. */
+int  config_parse(const char *slurm, const char *gres, const char *topology, const char *cgroup, const char *spur, struct config **out, struct spur_error *err);
+void config_free(struct config *c);
+
+static inline const char *config_text(const struct config *c, enum config_key k) { return c->values[k].text; }
+static inline int64_t config_number(const struct config *c, enum config_key k) { return c->values[k].number; }
+/* Is WORD one of the comma-separated words of a list value? (SchedulerParameters, PrologFlags, ...) Without case. */
+bool config_has_word(const struct config *c, enum config_key k, const char *word);
+/* Value of "word=VALUE" inside a list value, or NULL; copied into buf. */
+const char *config_word_value(const struct config *c, enum config_key k, const char *word, char *buf, size_t len);
+const struct config_node *config_node_find(const struct config *c, const char *name);
+const struct config_partition *config_partition_find(const struct config *c, const char *name);
+ptrdiff_t config_default_partition(const struct config *c);     /* index, -1: none */
+/* The lines of `scontrol show config` as KEY, VALUE pairs in Slurm's order, through a callback. */
+void config_show(const struct config *c, void (*row)(void *arg, const char *key, const char *value), void *arg);
+
+/* For commands: no more than they need, few system calls. Only SlurmctldHost/ControlMachine (+addr), SlurmctldPort, ClusterName, AuthType and, from
+ * spur.conf beside it, run_dir. */
+struct config_hint {
+    char     path[1024];
+    char     cluster[128], auth[64], run_dir[256];      /* run_dir: folder of the local sockets; default /run/spur */
+    struct { char host[256], addr[256]; } controllers[8]; size_t controller_count;
+    uint16_t port, port_last;                           /* SlurmctldPort, a range when port_last > port */
+};
+int  config_hint_read(const char *path, struct config_hint *out, struct spur_error *err);
+
+#endif
