@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spur/auth.h - the kind `auth`: proves who is at the other end of an encrypted channel (Slurm's AuthType). ABI 0.1.
+ *
+ * The channel itself (X25519 + XChaCha20-Poly1305) is the framework's and always there. Both sides hash the handshake; the
+ * plugin proves and checks that hash, bound to the side it came from, and returns an identity. A plugin with SPUR_CAP_MAY_BLOCK
+ * is called off the loop. Mandatory: prove, check.
+ */
+#ifndef SPUR_AUTH_H
+#define SPUR_AUTH_H
+
+#include <stdbool.h>
+#include <spur/plugin.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum spur_role { SPUR_ROLE_NONE = 0, SPUR_ROLE_USER, SPUR_ROLE_NODE, SPUR_ROLE_LOGIN, SPUR_ROLE_CONTROLLER };
+
+struct spur_identity {
+    uint32_t size;
+    int      role;              /* enum spur_role: what the other end is. USER: a person's command */
+    uint32_t uid, gid;          /* of a user; 0xffffffff for others */
+    char     host[64];          /* host that proved itself or vouched for the user; "" when the plugin cannot tell */
+    bool     is_local;          /* from the kernel's peer credentials of a local socket */
+};
+
+#define SPUR_PROOF_MAX 4096
+struct spur_transcript {
+    uint32_t size;
+    uint8_t  hash[64];          /* BLAKE2b-512 of the handshake so far, both ephemeral keys and the cluster's name included */
+    bool     by_server;         /* which side the proof is of: a proof of one is none of the other */
+    const char *cluster;
+};
+
+struct spur_auth_ops {
+    uint32_t size;
+    /* Prove this process's own identity (daemon: its host and role; command: the user who runs it). buf has SPUR_PROOF_MAX bytes. */
+    int (*prove)(void *self, const struct spur_transcript *t, uint8_t *buf, size_t *len, struct spur_error *err);
+    /* Prove, as a daemon, for the user `uid`, `gid` that the kernel reports on a local socket. Optional: without it users prove themselves. */
+    int (*vouch)(void *self, const struct spur_transcript *t, uint32_t uid, uint32_t gid, uint8_t *buf, size_t *len, struct spur_error *err);
+    /* Check the other end's proof and say who it is. Every failure is SPUR_EAUTH with what to do in the sentence. */
+    int (*check)(void *self, const struct spur_transcript *t, const uint8_t *proof, size_t len, struct spur_identity *out, struct spur_error *err);
+    /* Sign and verify launch credentials: Ed25519 detached, 64 bytes, with the controller's own key. `signer`: name of the controller. */
+    int (*sign)(void *self, const char *purpose, const void *data, size_t n, uint8_t signature[64], struct spur_error *err);
+    int (*verify)(void *self, const char *purpose, const char *signer, const void *data, size_t n, const uint8_t signature[64], struct spur_error *err);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spur/gpu.h - the kind `gpu`: which accelerators a node has (Slurm's gres plugins with AutoDetect). ABI 0.1.
+ *
+ * Runs on the node when the agent takes inventory, off the loop and under a deadline: it may block. Mandatory: scan.
+ */
+#ifndef SPUR_GPU_H
+#define SPUR_GPU_H
+
+#include <stdbool.h>
+#include <spur/plugin.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SPUR_GPU_MAX 64
+
+struct spur_gpu {
+    uint32_t index;             /* the device's number in masks and in CUDA/ROCR_VISIBLE_DEVICES */
+    char     name[32], type[64];    /* gres name ("gpu", "mps", "shard") and type ("mi300x"; "" untyped) */
+    char     file[128];         /* device file, "" when none */
+    char     pci[20], uuid[64];
+    char     cores[256];        /* near cores, list; "" for any */
+    int32_t  numa;              /* -1 unknown */
+    int32_t  links[SPUR_GPU_MAX];   /* number of direct links to device i; -1 self */
+    uint64_t count;             /* >1 for resources that are a count only */
+    uint32_t flags;             /* SPUR_GPU_* */
+};
+#define SPUR_GPU_COUNT_ONLY 1u
+#define SPUR_GPU_ENV_CUDA   2u  /* set CUDA_VISIBLE_DEVICES */
+#define SPUR_GPU_ENV_ROCM   4u  /* set ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES */
+#define SPUR_GPU_ENV_OPENCL 8u  /* set GPU_DEVICE_ORDINAL */
+
+/* A line of gres.conf that is for this node, as written. */
+struct spur_gres_line {
+    const char *name, *type, *file, *cores, *links, *flags, *count;     /* NULL when absent; file: ranges kept */
+    const char *source; uint32_t line;
+};
+struct spur_gpu_found { uint32_t size; uint32_t gpu_size; struct spur_gpu *gpus; uint32_t room, count; };
+
+struct spur_gpu_ops {
+    uint32_t size;
+    /* Fills found->gpus with what the lines say or the hardware shows. `root` replaces "/" in tests and sandboxes; device files need
+     * not exist when `emulate`. EINVAL with file and line for a line that contradicts itself or the node. */
+    int (*scan)(void *self, const struct spur_gres_line *lines, uint32_t line_count, uint32_t line_size, const char *root, bool emulate,
+                struct spur_gpu_found *found, struct spur_error *err);
+    /* One line a health fault of device `index`, or 0 and an empty text. Optional. */
+    int (*health)(void *self, uint32_t index, char *buf, size_t len);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

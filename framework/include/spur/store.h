@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spur/store.h - the kind `store`: keeps the log of entries and the snapshots, and says who leads. ABI 0.1.
+ *
+ * The host proposes entries (opaque bytes), the store makes them durable on enough members and hands them back in order;
+ * only then may the host answer its clients. Nothing here assumes Raft: a single file log is one, an outside engine could
+ * be another. All ops are called on the loop's thread and return at once; slow work runs on the store's own threads,
+ * results come back through the callbacks, always on the loop's thread (host->post). Mandatory: start, propose, stop, status.
+ */
+#ifndef SPUR_STORE_H
+#define SPUR_STORE_H
+
+#include <stdbool.h>
+#include <spur/plugin.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum spur_store_role { SPUR_STORE_STARTING = 0, SPUR_STORE_FOLLOWER, SPUR_STORE_LEADER, SPUR_STORE_LEARNER, SPUR_STORE_FAILED };
+
+/* A stream of bytes to or from a snapshot; functions return bytes handled or a negative SPUR_E code. Any thread. */
+struct spur_store_sink   { void *arg; long (*write)(void *arg, const void *data, size_t n); };
+struct spur_store_source { void *arg; long (*read)(void *arg, void *data, size_t n); };     /* 0: end */
+
+struct spur_store_events {
+    uint32_t size;
+    void    *arg;
+    /* A committed entry, in order, each index once per run (replay at start included). Data is borrowed. `cookie`: as proposed here, else NULL. */
+    void (*committed)(void *arg, uint64_t index, const void *data, size_t n, void *cookie);
+    /* A proposal that will not be committed by this member (ESTALE, ENOTLEADER: it may or may not be committed by another; ENOSPACE, EIO: it is not). */
+    void (*dropped)(void *arg, void *cookie, const struct spur_error *why);
+    /* The role has changed. `fence` grows with each leadership anywhere: effects carry it. `leader`: member name or NULL. All entries of
+     * earlier leaders have been handed out before SPUR_STORE_LEADER is told. SPUR_STORE_FAILED: the store cannot go on, err says why; end the process. */
+    void (*role)(void *arg, enum spur_store_role role, uint64_t fence, const char *leader, const struct spur_error *err);
+    /* Write the state as of entry `index` (the last handed out) / replace the state by that snapshot. Called on the loop's thread. */
+    int  (*snapshot_write)(void *arg, const struct spur_store_sink *sink, struct spur_error *err);
+    int  (*snapshot_read)(void *arg, uint64_t index, const struct spur_store_source *source, struct spur_error *err);
+};
+
+struct spur_store_member { char name[64], addr[128]; enum spur_store_role role; bool voter, reachable; uint64_t index; };
+struct spur_store_status {
+    uint32_t size;
+    enum spur_store_role role;
+    uint64_t fence, committed, durable, snapshot_index;
+    uint64_t log_bytes, log_limit, disk_free;
+    uint32_t flush_p50_us, flush_max_us;    /* of the last minute */
+    uint32_t member_count;
+    uint64_t flushes, entries;
+};
+
+struct spur_store_ops {
+    uint32_t size;
+    /* Reads what is there, replays it through events->snapshot_read and events->committed, then tells a role. Replay happens before start returns. */
+    int  (*start)(void *self, const struct spur_store_events *events, struct spur_error *err);
+    /* Make this entry durable. Copies data. 0: one of committed/dropped follows with the cookie; else refused at once (ENOTLEADER, ENOSPACE, EBUSY, ELIMIT). */
+    int  (*propose)(void *self, const void *data, size_t n, void *cookie, struct spur_error *err);
+    /* Calls fn(arg, err) on the loop when everything committed anywhere before this call has been handed out here (linearizable read). Optional. */
+    int  (*barrier)(void *self, void (*fn)(void *arg, const struct spur_error *err), void *arg, struct spur_error *err);
+    /* Take a snapshot now and cut the log; otherwise the store decides by size. Optional. */
+    int  (*snapshot)(void *self, struct spur_error *err);
+    void (*status)(void *self, struct spur_store_status *out);
+    /* Member i of status.member_count. Optional. */
+    int  (*member)(void *self, uint32_t i, struct spur_store_member *out);
+    /* Membership and leadership changes, for stores with SPUR_CAP_REPLICATED. Optional. */
+    int  (*member_add)(void *self, const char *name, const char *addr, bool voter, struct spur_error *err);
+    int  (*member_remove)(void *self, const char *name, struct spur_error *err);
+    int  (*transfer)(void *self, const char *to, struct spur_error *err);
+    /* Finishes what was proposed (dropped or committed is told for each), closes files. Blocks shortly. */
+    void (*stop)(void *self);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spur/switch.h - the kind `switch`: the fabric between the nodes of a job (Slurm's SwitchType). ABI 0.1.
+ *
+ * Controller side: allot/release hand out what a job needs (addresses, fabric ids) and keep it in an opaque blob that travels with the launch.
+ * Node side: node_up when the agent starts, peers when the set changes, job_join before a step of a job starts on the node,
+ * job_leave when its last process has gone. Must not block: fabrics that wait set SPUR_CAP_MAY_BLOCK. Mandatory: job_join, job_leave.
+ */
+#ifndef SPUR_SWITCH_H
+#define SPUR_SWITCH_H
+
+#include <stdbool.h>
+#include <spur/plugin.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct spur_switch_node { const char *name, *addr; uint8_t public_key[32]; const char *endpoint, *mesh_addr; };
+struct spur_switch_job {
+    uint32_t size;
+    uint32_t job_id, step_id, attempt, uid;
+    const char *const *nodes; uint32_t node_count;      /* of the job, in rank order */
+    const void *blob; size_t blob_len;                  /* what allot gave */
+};
+/* The host collects NAME=value pairs for the job's environment. */
+struct spur_switch_env { uint32_t size; void *arg; void (*set)(void *arg, const char *name, const char *value); };
+
+struct spur_switch_ops {
+    uint32_t size;
+    int  (*allot)(void *self, const struct spur_switch_job *job, void *blob, size_t *blob_len, struct spur_error *err);     /* blob: room for 1024 bytes */
+    void (*release)(void *self, const struct spur_switch_job *job);
+    int  (*node_up)(void *self, struct spur_switch_node *me, struct spur_error *err);
+    int  (*peers)(void *self, const struct spur_switch_node *peers, uint32_t n, uint32_t peer_size, struct spur_error *err);
+    int  (*job_join)(void *self, const struct spur_switch_job *job, const struct spur_switch_env *env, struct spur_error *err);
+    void (*job_leave)(void *self, const struct spur_switch_job *job);
+    int  (*status)(void *self, char *buf, size_t len);      /* one line for `spur mesh status` */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif
