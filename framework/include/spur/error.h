@@ -82,6 +82,7 @@ __attribute__((format(printf, 2, 3), unused))
 static int spur_context(struct spur_error *err, const char *format, ...)
 {
     char old[sizeof ((struct spur_error *)0)->text];
+    const char *from = old;
     va_list args;
     int n;
 
@@ -91,8 +92,13 @@ static int spur_context(struct spur_error *err, const char *format, ...)
     va_start(args, format);
     n = vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof err->text)
-        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", old);
+    if (n < 0 || (size_t)n + 3 > sizeof err->text)
+        return err->code;
+    memcpy(err->text + n, ": ", 2);
+    n += 2;
+    while ((size_t)n + 1 < sizeof err->text && *from)
+        err->text[n++] = *from++;
+    err->text[n] = '\0';
     return err->code;
 }
 
