@@ -27,7 +27,7 @@ size_t hostlist_count(const struct hostlist *h);
 const char *hostlist_nth(const struct hostlist *h, size_t i);       /* borrowed until the list changes */
 ptrdiff_t hostlist_find(const struct hostlist *h, const char *name);    /* index or -1 */
 bool   hostlist_remove(struct hostlist *h, size_t i);
-void   hostlist_sort(struct hostlist *h);       /* by prefix text, then number, then width: n2 < n10 */
+void   hostlist_sort(struct hostlist *h);       /* by text, then digits, then number: n2 < n10 < n002 */
 void   hostlist_uniq(struct hostlist *h);       /* sorts and drops doubles */
 void   hostlist_print(const struct hostlist *h, struct str *out);   /* ranged, order kept, exactly as `scontrol show hostlist` */
 

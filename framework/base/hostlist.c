@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hostlist.c - names of nodes: read from ranges, kept expanded, printed as ranges.
+ *
+ * Names are kept expanded because everything that asks wants names: the n-th, the index of one, a sorted list. Their
+ * bytes lie in an arena, so a list of 100,000 costs two dozen allocations. Order is the user's and doubles stay.
+ *
+ * Printing joins neighbours only, as Slurm does: names with the same text before their last number form one bracket,
+ * and numbers that count up and would print alike with the width of the first form one range: n9,n10 is n[9-10],
+ * n09,n10 is n[09-10], but n9,n09 is n[9,09]. hostlist_find makes an index of names at its first call on a list that
+ * is not tiny; a change drops it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/hostlist.h"
+#include "base/table.h"
+
+#define NAME_MAX_LEN 255u               /* as long as a name in DNS may be; bounds what a short text can grow to */
+#define TEXT_MAX (64u * 1024 * 1024)    /* bytes that all names of a list may take */
+#define BRACKETS_MAX 8u                 /* in one name */
+#define SCAN_MAX 16u                    /* up to here a walk beats an index */
+
+struct hostlist {
+    const char **names;
+    size_t count, room;
+    struct arena text;          /* bytes of names; those of removed ones go with the list */
+    struct table index;         /* name -> its place in `names`, first of doubles; empty until hostlist_find wants it */
+};
+
+/* --- life --- */
+
+struct hostlist *hostlist_create(void)
+{
+    struct hostlist *h = mem_alloc(sizeof *h);
+
+    arena_init(&h->text, 0);
+    table_init(&h->index);
+    return h;
+}
+
+void hostlist_destroy(struct hostlist *h)
+{
+    if (!h)
+        return;
+    table_fini(&h->index);
+    arena_fini(&h->text);
+    free(h->names);
+    free(h);
+}
+
+static void hostlist_changed(struct hostlist *h)
+{
+    table_fini(&h->index);
+}
+
+static void name_add(struct hostlist *h, const char *name, size_t len)
+{
+    char *copy = arena_alloc(&h->text, len + 1);
+
+    memcpy(copy, name, len);
+    if (h->count == h->room) {
+        h->room = h->room ? h->room * 2 : 8;
+        h->names = mem_grow(h->names, h->room, sizeof *h->names);
+    }
+    h->names[h->count++] = copy;
+}
+
+void hostlist_add(struct hostlist *h, const char *name)
+{
+    hostlist_changed(h);
+    name_add(h, name, strlen(name));
+}
+
+/* --- reading --- */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* One bracket of a name: the text between '[' and ']', and where its odometer stands. */
+struct bracket {
+    const char *text, *at;      /* at: the range being counted */
+    uint64_t now, last;
+    int width;
+};
+
+/* Reads the range at b->at: "7", "07" or "7-12". Leaves b->at on the ',' or ']' behind it. */
+static int range_read(struct bracket *b, const char *element, int len, struct spur_error *err)
+{
+    const char *start = b->at, *p = start;
+    uint64_t *value = &b->now;
+
+    for (;;) {
+        const char *digits = p;
+
+        for (*value = 0; is_digit(*p); p++)
+            if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, (uint64_t)(*p - '0'), value))
+                return spur_fail(err, SPUR_ELIMIT, "host list: number too large in \"%.*s\" at \"%.24s\"", len, element, digits);
+        if (p == digits)
+            return spur_fail(err, SPUR_ESYNTAX, "host list: number expected in \"%.*s\" at \"%.*s\"", len, element,
+                             (int)strnlen(digits, (size_t)(element + len - digits)), digits);
+        if (value == &b->now) {
+            b->width = (int)(p - digits);
+            b->last = b->now;
+            if (*p == '-') {
+                p++;
+                value = &b->last;
+                continue;
+            }
+        }
+        break;
+    }
+    if (*p != ',' && *p != ']')
+        return spur_fail(err, SPUR_ESYNTAX, "host list: unexpected \"%c\" in the brackets of \"%.*s\"", *p, len, element);
+    if (b->last < b->now)
+        return spur_fail(err, SPUR_EINVAL, "host list: range \"%.*s\" in \"%.*s\" runs backwards", (int)(p - start), start, len, element);
+    b->at = p;
+    return 0;
+}
+
+/* Adds to *names what all names of this bracket number; checks every range of it. Leaves b at its first range. */
+static int bracket_check(struct bracket *b, const char *element, int len, uint64_t *names, struct spur_error *err)
+{
+    uint64_t sum = 0;
+    int rc;
+
+    for (b->at = b->text;; b->at++) {
+        if ((rc = range_read(b, element, len, err)) < 0)
+            return rc;
+        /* a range may hold 2^64 numbers: compare before adding */
+        if (b->last - b->now >= HOSTLIST_MAX || (sum += b->last - b->now + 1) * *names > HOSTLIST_MAX)
+            return spur_fail(err, SPUR_ELIMIT, "host list: \"%.*s\" names too many hosts, the limit is %d", len, element, HOSTLIST_MAX);
+        if (*b->at == ']')
+            break;
+    }
+    *names *= sum;
+    b->at = b->text;
+    return range_read(b, element, len, err);
+}
+
+/* Moves on to the next number of a bracket; false when it has come round to its first. */
+static bool bracket_step(struct bracket *b)
+{
+    bool more = true;
+
+    if (b->now < b->last) {
+        b->now++;
+        return true;
+    }
+    if (*b->at == ']') {
+        b->at = b->text;
+        more = false;
+    } else {
+        b->at++;
+    }
+    range_read(b, b->at, 0, NULL);      /* checked before */
+    return more;
+}
+
+/* Expands one element, e.g. "r[1-2]c[01-04]-ib": the last bracket counts fastest. */
+static int element_add(struct hostlist *h, const char *element, size_t element_len, struct spur_error *err)
+{
+    struct bracket brackets[BRACKETS_MAX];
+    int len = element_len > 80 ? 80 : (int)element_len, rc;      /* what is shown of it */
+    char name[NAME_MAX_LEN + 1];
+    const char *end = element + element_len;
+    uint64_t names = 1;
+    size_t n = 0;
+
+    for (const char *p = element; p < end; p++) {
+        if (*p == ']')
+            return spur_fail(err, SPUR_ESYNTAX, "host list: \"]\" without \"[\" in \"%.*s\"", len, element);
+        if (*p != '[')
+            continue;
+        if (n == BRACKETS_MAX)
+            return spur_fail(err, SPUR_ELIMIT, "host list: more than %u brackets in \"%.*s\"", BRACKETS_MAX, len, element);
+        brackets[n].text = p + 1;
+        if (!(p = memchr(p, ']', (size_t)(end - p))))
+            return spur_fail(err, SPUR_ESYNTAX, "host list: \"[\" is not closed in \"%.*s\"", len, element);
+        if ((rc = bracket_check(&brackets[n++], element, len, &names, err)) < 0)
+            return rc;
+    }
+    if (h->count + names > HOSTLIST_MAX)
+        return spur_fail(err, SPUR_ELIMIT, "host list: too many hosts at \"%.*s\", the limit is %d", len, element, HOSTLIST_MAX);
+    for (;;) {
+        struct bracket *b = brackets;
+        size_t used = 0, i = n;
+
+        for (const char *p = element; p < end; p++) {
+            if (*p == '[') {
+                int wrote = snprintf(name + used, sizeof name - used, "%0*llu", b->width, (unsigned long long)b->now);
+
+                used += (size_t)wrote;
+                b++;
+                p = memchr(p, ']', (size_t)(end - p));
+            } else {
+                name[used++] = *p;
+            }
+            if (used > NAME_MAX_LEN)
+                return spur_fail(err, SPUR_ELIMIT, "host list: a name of \"%.*s\" is longer than %u characters", len, element, NAME_MAX_LEN);
+        }
+        if (h->text.used > TEXT_MAX)
+            return spur_fail(err, SPUR_ELIMIT, "host list: the names take more than %u bytes at \"%.*s\"", TEXT_MAX, len, element);
+        name_add(h, name, used);
+        while (i && !bracket_step(&brackets[i - 1]))
+            i--;
+        if (!i)
+            return 0;
+    }
+}
+
+static bool is_separator(char c)
+{
+    return c == ',' || c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+int hostlist_add_list(struct hostlist *h, const char *text, struct spur_error *err)
+{
+    size_t before = h->count;
+    int rc;
+
+    hostlist_changed(h);
+    for (const char *p = text ? text : "", *start; *p;) {
+        int depth = 0;
+
+        if (is_separator(*p)) {
+            p++;
+            continue;
+        }
+        for (start = p; *p && (depth || !is_separator(*p)); p++)
+            depth = *p == '[' ? 1 : *p == ']' ? 0 : depth;
+        if ((rc = element_add(h, start, (size_t)(p - start), err)) < 0) {
+            h->count = before;
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int hostlist_parse(const char *text, struct hostlist **out, struct spur_error *err)
+{
+    struct hostlist *h = hostlist_create();
+    int rc = hostlist_add_list(h, text, err);
+
+    if (rc < 0) {
+        hostlist_destroy(h);
+        return rc;
+    }
+    *out = h;
+    return 0;
+}
+
+/* --- looking up --- */
+
+size_t hostlist_count(const struct hostlist *h)
+{
+    return h->count;
+}
+
+const char *hostlist_nth(const struct hostlist *h, size_t i)
+{
+    return i < h->count ? h->names[i] : NULL;
+}
+
+ptrdiff_t hostlist_find(const struct hostlist *h, const char *name)
+{
+    struct hostlist *mine = (struct hostlist *)h;   /* the index is a cache: making it changes nothing that shows */
+    const char **place;
+
+    if (h->count <= SCAN_MAX) {
+        for (size_t i = 0; i < h->count; i++)
+            if (!strcmp(h->names[i], name))
+                return (ptrdiff_t)i;
+        return -1;
+    }
+    if (!table_count(&h->index))
+        for (size_t i = h->count; i-- > 0;)
+            table_put_text(&mine->index, h->names[i], &mine->names[i]);
+    place = table_get_text(&h->index, name);
+    return place ? place - h->names : -1;
+}
+
+bool hostlist_remove(struct hostlist *h, size_t i)
+{
+    if (i >= h->count)
+        return false;
+    hostlist_changed(h);
+    h->count--;
+    memmove(h->names + i, h->names + i + 1, (h->count - i) * sizeof *h->names);
+    return true;
+}
+
+/* --- names as text and number: sorting and printing --- */
+
+struct host_name {
+    const char *name;
+    size_t   prefix;        /* bytes before the last number; the whole name when it ends in no number */
+    int      width;         /* digits of that number, 0 without */
+    uint64_t number;
+};
+
+static struct host_name name_cut(const char *name)
+{
+    size_t len = strlen(name), prefix = len;
+    struct host_name cut = { .name = name, .prefix = len };
+    uint64_t n = 0;
+
+    while (prefix && is_digit(name[prefix - 1]))
+        prefix--;
+    for (size_t i = prefix; i < len; i++)
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(name[i] - '0'), &n))
+            return cut;     /* too large to count with: a plain name */
+    if (prefix < len) {
+        cut.prefix = prefix;
+        cut.width = (int)(len - prefix);
+        cut.number = n;
+    }
+    return cut;
+}
+
+/* Text with numbers in it, numbers by value: r2c before r10c. */
+static int text_compare(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    size_t i = 0, j = 0;
+
+    while (i < a_len && j < b_len) {
+        size_t a_from, b_from;
+        int order;
+
+        if (!is_digit(a[i]) || !is_digit(b[j])) {
+            if (a[i] != b[j])
+                return (unsigned char)a[i] < (unsigned char)b[j] ? -1 : 1;
+            i++, j++;
+            continue;
+        }
+        while (i < a_len && a[i] == '0')
+            i++;
+        while (j < b_len && b[j] == '0')
+            j++;
+        for (a_from = i; i < a_len && is_digit(a[i]);)
+            i++;
+        for (b_from = j; j < b_len && is_digit(b[j]);)
+            j++;
+        if (i - a_from != j - b_from)
+            return i - a_from < j - b_from ? -1 : 1;
+        if ((order = memcmp(a + a_from, b + b_from, i - a_from)))
+            return order;
+    }
+    return (i < a_len) - (j < b_len);
+}
+
+static int name_compare(const void *left, const void *right)
+{
+    const struct host_name *a = left, *b = right;
+    int order = text_compare(a->name, a->prefix, b->name, b->prefix);
+
+    if (order)
+        return order;
+    if (!a->width != !b->width)
+        return a->width ? 1 : -1;
+    if (a->width != b->width)
+        return a->width < b->width ? -1 : 1;
+    if (a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    return strcmp(a->name, b->name);    /* prefixes that differ in leading zeros only */
+}
+
+void hostlist_sort(struct hostlist *h)
+{
+    struct host_name *cut = mem_array(h->count, sizeof *cut);
+
+    hostlist_changed(h);
+    for (size_t i = 0; i < h->count; i++)
+        cut[i] = name_cut(h->names[i]);
+    qsort(cut, h->count, sizeof *cut, name_compare);
+    for (size_t i = 0; i < h->count; i++)
+        h->names[i] = cut[i].name;
+    free(cut);
+}
+
+void hostlist_uniq(struct hostlist *h)
+{
+    size_t kept = 0;
+
+    hostlist_sort(h);
+    for (size_t i = 0; i < h->count; i++)
+        if (!kept || strcmp(h->names[kept - 1], h->names[i]))
+            h->names[kept++] = h->names[i];
+    h->count = kept;
+}
+
+static bool same_prefix(const struct host_name *a, const struct host_name *b)
+{
+    return a->width && b->width && a->prefix == b->prefix && !memcmp(a->name, b->name, a->prefix);
+}
+
+/* True when b counts on from a, in a range that began with this width. */
+static bool counts_on(const struct host_name *a, const struct host_name *b, int width)
+{
+    return b->number == a->number + 1 && (b->width == width || (b->width > width && b->name[b->prefix] != '0'));
+}
+
+void hostlist_print(const struct hostlist *h, struct str *out)
+{
+    struct host_name first, last, next;
+
+    for (size_t i = 0; i < h->count;) {
+        bool is_list = false, same;
+
+        first = last = name_cut(h->names[i]);
+        if (i)
+            str_add_char(out, ',');
+        str_add_n(out, first.name, first.prefix);
+        do {    /* one range a turn, all of them behind one prefix */
+            same = false;
+            while (++i < h->count) {
+                next = name_cut(h->names[i]);
+                same = same_prefix(&first, &next);
+                if (!same || !counts_on(&last, &next, first.width))
+                    break;
+                last = next;
+                same = false;
+            }
+            if (!is_list && (same || last.name != first.name)) {
+                is_list = true;
+                str_add_char(out, '[');
+            }
+            str_add(out, first.name + first.prefix);
+            if (last.name != first.name)
+                str_addf(out, "-%s", last.name + last.prefix);
+            if (same) {
+                str_add_char(out, ',');
+                first = last = next;
+            }
+        } while (same);
+        if (is_list)
+            str_add_char(out, ']');
+    }
+}

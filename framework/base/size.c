@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* size.c - amounts with a suffix: memory in MiB, counts of generic resources. Suffixes always mean powers of 1024. */
+#include <string.h>
+
+#include "base/duration.h"
+
+static const char suffixes[] = "KMGTP";
+
+/* Digits, then at most one suffix letter. *power: 0 without, 1 for K ... 5 for P. Returns what follows, NULL when no number. */
+static const char *amount_read(const char *text, uint64_t *number, unsigned *power)
+{
+    const char *p = text;
+    uint64_t n = 0;
+
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
+            return NULL;
+    if (p == text)
+        return NULL;
+    *number = n;
+    *power = 0;
+    for (unsigned i = 0; suffixes[i]; i++)
+        if (*p == suffixes[i] || *p == suffixes[i] + ('a' - 'A')) {
+            *power = i + 1;
+            return p + 1;
+        }
+    return p;
+}
+
+int mebibytes_parse(const char *text, uint64_t *mib, struct spur_error *err)
+{
+    uint64_t n, factor;
+    unsigned power;
+    const char *rest = amount_read(text, &n, &power);
+
+    if (!rest || !(!*rest || (power && (word_eq(rest, "b") || word_eq(rest, "ib")))))
+        return spur_fail(err, SPUR_ESYNTAX, "memory size \"%.40s\" is not understood: give a number with K, M, G, T or P, e.g. 512M or 16G",
+                         text);
+    if (power == 1) {
+        *mib = n / 1024 + (n % 1024 != 0);
+        return 0;
+    }
+    factor = UINT64_C(1) << (power ? 10 * (power - 2) : 0);
+    if (n > (UINT64_C(1) << 40) / factor)
+        return spur_fail(err, SPUR_ELIMIT, "memory size \"%.40s\" is too large, the limit is 1073741824G", text);
+    *mib = n * factor;
+    return 0;
+}
+
+void mebibytes_print(uint64_t mib, struct str *out)
+{
+    if (mib && mib % 1024 == 0)
+        str_addf(out, "%lluG", (unsigned long long)(mib / 1024));
+    else
+        str_addf(out, mib ? "%lluM" : "%llu", (unsigned long long)mib);
+}
+
+int count_parse(const char *text, uint64_t *count, struct spur_error *err)
+{
+    uint64_t n;
+    unsigned power;
+    const char *rest = amount_read(text, &n, &power);
+
+    if (!rest || *rest)
+        return spur_fail(err, SPUR_ESYNTAX, "count \"%.40s\" is not understood: give a number, with K, M, G, T or P for powers of 1024",
+                         text);
+    if (n > UINT64_MAX >> (10 * power))
+        return spur_fail(err, SPUR_ELIMIT, "count \"%.40s\" is too large, the limit is %llu", text, (unsigned long long)UINT64_MAX);
+    *count = n << (10 * power);
+    return 0;
+}
+
+void count_print(uint64_t count, struct str *out)
+{
+    unsigned power = 0;
+
+    while (count && count % 1024 == 0 && suffixes[power]) {
+        count /= 1024;
+        power++;
+    }
+    str_addf(out, "%llu", (unsigned long long)count);
+    if (power)
+        str_add_char(out, suffixes[power - 1]);
+}
