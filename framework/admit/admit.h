@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admit.h - admit(request, identity, facts, state) -> operations, or a refusal in words: may this be asked?
+ *
+ * Pure. The authorisation table (table.def) has one row a message: who may send it, on whose objects. A message without a row does not
+ * link: the dispatch table of the controller is generated from the same rows. Default deny.
+ */
+#ifndef ADMIT_ADMIT_H
+#define ADMIT_ADMIT_H
+
+#include <spur/auth.h>
+
+#include "base/arena.h"
+#include "state/apply.h"
+
+/* What slow look-ups found before admit runs (off the loop). */
+struct facts {
+    const char *user, *group;           /* names of the caller's ids; NULL: unknown */
+    const uint32_t *groups; size_t group_count;
+    int64_t wall_ms;                    /* now */
+    bool    is_local;
+};
+enum rank { RANK_NONE, RANK_USER, RANK_OPERATOR, RANK_ADMIN };
+
+enum rank admit_rank(const struct state *s, const struct spur_identity *who);     /* root and SlurmUser are ADMIN */
+/* The table: may this identity send this message at all? 0 or SPUR_EDENIED with a sentence. */
+int  admit_message(unsigned message_type, const struct spur_identity *who, enum rank rank, struct spur_error *err);
+
+struct admitted {
+    Wire__Op **ops; size_t op_count;        /* in the arena */
+    char **warnings; size_t warning_count;
+    int slurm_errno;                        /* of the refusal, when admit_* fails */
+};
+int  admit_submit(struct state *s, const Wire__SubmitRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
+int  admit_cancel(struct state *s, const Wire__CancelRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, Wire__DoneReply *reply, struct spur_error *err);
+int  admit_job_update(struct state *s, const Wire__JobUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
+int  admit_node_update(struct state *s, const Wire__NodeUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
+int  admit_partition_update(struct state *s, const Wire__PartitionUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
+int  admit_step(struct state *s, const Wire__StepRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
+int  admit_register(struct state *s, const Wire__RegisterRequest *r, const struct spur_identity *who, struct arena *a, struct admitted *out, Wire__RegisterReply *reply, struct spur_error *err);
+int  admit_report(struct state *s, const Wire__Report *r, const struct spur_identity *who, struct arena *a, struct admitted *out, struct spur_error *err);
+/* May `who` see this job (PrivateData)? */
+bool admit_sees_job(const struct state *s, const struct job *j, const struct spur_identity *who, enum rank rank);
+/* May `who` have this job's script and environment? Owner and admin. */
+bool admit_owns_job(const struct job *j, const struct spur_identity *who, enum rank rank);
+/* Does the job match a query of squeue or scancel? */
+bool admit_matches(const struct state *s, const struct job *j, const Wire__JobsRequest *r);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* state.h - the replicated truth: configuration, nodes, jobs, tokens; what apply makes of the log.
+ *
+ * Pure: no clock, file, thread, plugin, float or hash order. The controller's loop owns one; the simulator many.
+ */
+#ifndef STATE_STATE_H
+#define STATE_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <spur/error.h>
+#include <spur/view.h>
+
+#include "base/arena.h"
+#include "base/bitmap.h"
+#include "base/table.h"
+#include "config/config.h"
+#include "state/job.h"
+
+/* Base states of a node (Slurm's numbers) and flags. ALLOCATED, MIXED, IDLE follow from what jobs hold; node_state_now() says which. */
+enum node_state { NODE_UNKNOWN = 0, NODE_DOWN = 1, NODE_IDLE = 2, NODE_ALLOCATED = 3, NODE_ERROR = 4, NODE_MIXED = 5, NODE_FUTURE = 6 };
+#define NODE_FLAG_DRAIN      0x0001u
+#define NODE_FLAG_COMPLETING 0x0002u
+#define NODE_FLAG_NO_RESPOND 0x0004u
+#define NODE_FLAG_CLOUD      0x0008u
+#define NODE_FLAG_FAIL       0x0010u
+#define NODE_FLAG_MAINT      0x0020u
+#define NODE_FLAG_RESERVED   0x0040u
+#define NODE_FLAG_INVALID_REG 0x0080u
+#define NODE_FLAG_POWERED_DOWN 0x0100u
+#define NODE_FLAG_PLANNED    0x0200u
+#define NODE_FLAG_REBOOT_REQUESTED 0x0400u
+
+struct node_gres { char *name, *type; uint64_t total, used, all_mask, used_mask; bool no_consume; };
+
+struct node {
+    uint32_t index;                 /* in config->nodes */
+    const struct config_node *conf;
+    uint8_t  base;                  /* UNKNOWN DOWN IDLE(=up) FUTURE */
+    uint32_t flags;
+    char    *reason; uint32_t reason_uid; char *reason_user; int64_t reason_wall_s;
+    bool     reason_is_ours;        /* set by the controller (lost, inventory): lifted by the same check; an admin's never */
+    bool     registered;            /* has reported since the last DOWN */
+    /* from its registration; equal to conf until then */
+    uint32_t boards, sockets, cores_per_socket, threads_per_core, cpus; uint64_t mem_mib, tmp_mib;
+    char    *version, *os, *arch, *addr, *hostname; int64_t boot_wall_s, agent_start_wall_s;
+    /* the ledger */
+    struct bitmap cores_used;       /* whole cores held (CR_CPU: cores with no free thread) */
+    uint16_t *core_threads_used;    /* a core: threads held (CR_CPU), else NULL */
+    uint32_t cpus_used, jobs; uint64_t mem_used;
+    uint32_t exclusive_job;         /* 0: none */
+    struct node_gres *gres; uint32_t gres_count;
+    int64_t  last_busy_wall_s;
+    char    *comment, *extra, *features;    /* features: overrides conf when updated */
+    uint32_t weight;
+    /* advice from heartbeats; in no snapshot */
+    uint32_t load_hundredths; uint64_t mem_free_mib; int64_t heard_ms; bool connected;
+};
+
+struct state {
+    struct config *config; uint64_t config_version;     /* version: grows with each OpConfig; NULL until the first */
+    struct node *nodes; uint32_t node_count;
+    struct table jobs;              /* job_id -> struct job*, in order of submission */
+    uint32_t next_job_id;
+    struct table tokens;            /* see token.c */
+    int64_t  cluster_ms, wall_ms;   /* of the last entry; never go back */
+    uint64_t index, fence;          /* of the last entry */
+    uint64_t view_version;          /* grows with each change of what a job could get */
+    uint32_t running_jobs, pending_jobs;
+    struct state_private *priv;     /* indexes: dependents, blobs in use, view cache, tokens in order, ended jobs in order */
+};
+
+struct state *state_create(void);
+void state_destroy(struct state *s);
+struct job  *state_job(const struct state *s, uint32_t job_id);         /* NULL when unknown */
+struct job  *state_array_task(const struct state *s, uint32_t array_job_id, uint32_t task_id);      /* started task's record or NULL */
+struct node *state_node(const struct state *s, const char *name);
+unsigned     node_state_now(const struct node *n);                     /* IDLE, MIXED, ALLOCATED, DOWN, ... */
+/* As sinfo and scontrol spell it: "idle", "mix", "drain*"; long "IDLE+DRAIN+..." for scontrol show node when `full`. */
+void         node_state_print(unsigned base_now, uint32_t flags, bool compact, bool full, struct str *out);
+bool         node_is_usable(const struct node *n);
+
+/* The view for plugins over the present ledger; borrowed until the next apply. Overlay: base plus what these jobs hold, released. */
+const struct spur_view *state_view(struct state *s);
+struct overlay;
+struct overlay *overlay_create(struct state *s);                       /* copy of the base that can be changed */
+void  overlay_destroy(struct overlay *o);
+void  overlay_release(struct overlay *o, const struct node_alloc *allocs, uint32_t n);
+void  overlay_take(struct overlay *o, const struct spur_placement *p, const struct spur_ask *ask);
+void  overlay_take_allocs(struct overlay *o, const struct node_alloc *allocs, uint32_t n);
+const struct spur_view *overlay_view(struct overlay *o);
+
+/* BLAKE2b-256 of everything replicated, for tests and the simulator. */
+void  state_digest(const struct state *s, uint8_t out[32]);
+/* Snapshot as a stream of length-prefixed records through write(); restore from the same. snapshot.c. Returns 0 or a code. */
+typedef long (*snapshot_write_fn)(void *arg, const void *data, size_t n);
+typedef long (*snapshot_read_fn)(void *arg, void *data, size_t n);
+int   state_save(const struct state *s, snapshot_write_fn write, void *arg, struct spur_error *err);
+int   state_load(struct state **out, snapshot_read_fn read, void *arg, struct spur_error *err);
+/* Hashes of the blobs that jobs name, for the controller's blob folder: calls fn(arg, hash) once each. */
+void  state_blobs(const struct state *s, void (*fn)(void *arg, const uint8_t hash[32]), void *arg);
+
+/* For tests: "job 7 pending; node n1 gpus 8". text.c */
+struct state *state_from_text(const char *text);
+
+#endif
