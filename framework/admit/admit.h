@@ -18,6 +18,7 @@ struct facts {
     const uint32_t *groups; size_t group_count;
     int64_t wall_ms;                    /* now */
     bool    is_local;
+    const char *never;                  /* the select plugin's sentence when an empty cluster could not hold it; NULL: it can */
 };
 enum rank { RANK_NONE, RANK_USER, RANK_OPERATOR, RANK_ADMIN };
 
