@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client.h - what commands and libspur_compat call: finds a controller, asks, follows the leader, retries what may be retried.
+ *
+ * Blocking, small, no libuv, no plugin unless the channel leaves this host. Order: a controller's local socket in run_dir, else TCP to the
+ * controllers of slurm.conf in turn (identity vouched for by this host's daemon, or by MUNGE). A mutating request carries a token made by
+ * client_token() once, so that a retry is never a second job. Not thread safe: one client a thread.
+ */
+#ifndef CLIENT_CLIENT_H
+#define CLIENT_CLIENT_H
+
+#include "base/arena.h"
+#include "config/config.h"
+#include "wire/frame.h"
+
+struct client;
+int  client_open(const char *conf_path, struct client **out, struct spur_error *err);      /* conf_path NULL: as config_hint_read; connects lazily */
+void client_close(struct client *c);
+const struct config_hint *client_hint(const struct client *c);
+/* One request, one answer of type `reply_type`, unpacked into the arena. A Refusal becomes err (code, text); *slurm_errno is set when the controller named one.
+ * Connection failures are retried on all controllers for MessageTimeout (default 10 s); the sentence then is Slurm's
+ * "Unable to contact slurm controller (connect failure)". */
+int  client_call(struct client *c, uint16_t type, const ProtobufCMessage *request, uint16_t reply_type, const ProtobufCMessageDescriptor *reply_desc,
+                 struct arena *a, void **reply, int *slurm_errno, struct spur_error *err);
+/* Streams: fn is called for each part until it returns 0 or the part says last (fn returns 1 to go on). */
+int  client_stream(struct client *c, uint16_t type, const ProtobufCMessage *request, uint16_t part_type, const ProtobufCMessageDescriptor *part_desc,
+                   int (*fn)(void *arg, void *part), void *arg, int *slurm_errno, struct spur_error *err);
+/* No deadline: for WAIT. The wait survives a lost connection by asking again. */
+int  client_wait(struct client *c, const Wire__WaitRequest *request, struct arena *a, Wire__JobsReply **reply, int *slurm_errno, struct spur_error *err);
+void client_token(uint8_t token[16], int64_t *wall_ms);
+int  client_fd(const struct client *c);                     /* -1 when not connected */
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server.h - accepts and dials channels on a libuv loop; hands over whole messages from peers whose identity is proven.
+ *
+ * One struct rpc a process role (controller, agent). All callbacks run on the loop. Connections are destroyed by rpc after the
+ * closed callback; a holder forgets them there. Output is bounded: a peer that does not read is closed at RPC_BACKLOG_MAX bytes.
+ */
+#ifndef RPC_SERVER_H
+#define RPC_SERVER_H
+
+#include <uv.h>
+#include <spur/auth.h>
+
+#include "wire/frame.h"
+
+#define RPC_BACKLOG_MAX (64u << 20)
+
+struct rpc;
+struct rpc_conn;
+struct rpc_events {
+    void (*message)(void *arg, struct rpc_conn *c, const struct frame *f, const uint8_t *body);     /* body borrowed */
+    void (*opened)(void *arg, struct rpc_conn *c);                                   /* identity is known; also for dialled ones */
+    void (*closed)(void *arg, struct rpc_conn *c, const struct spur_error *why);     /* the last word about c */
+    void (*drained)(void *arg, struct rpc_conn *c);                                  /* output has gone below half of the high-water mark */
+};
+struct rpc *rpc_create(uv_loop_t *loop, const char *cluster, const struct spur_auth_ops *auth, void *auth_self, bool auth_may_block, const struct rpc_events *ev, void *arg);
+void rpc_destroy(struct rpc *r);                            /* closes all; loop must run once more */
+int  rpc_listen_tcp(struct rpc *r, const char *addr, uint16_t port, uint16_t *bound, struct spur_error *err);     /* addr NULL: any; port 0: free one */
+int  rpc_listen_local(struct rpc *r, const char *path, unsigned mode, struct spur_error *err);     /* replaces a dead socket, refuses a live one */
+int  rpc_dial(struct rpc *r, const char *host, uint16_t port, void *user, struct spur_error *err);  /* opened or closed follows */
+int  rpc_dial_local(struct rpc *r, const char *path, void *user, struct spur_error *err);
+const struct spur_identity *rpc_identity(const struct rpc_conn *c);
+const char *rpc_peer(const struct rpc_conn *c);             /* "10.0.0.1:4242" or "local pid 12", for logs */
+void *rpc_user(const struct rpc_conn *c);
+void  rpc_set_user(struct rpc_conn *c, void *user);
+int   rpc_send(struct rpc_conn *c, uint16_t type, uint64_t seq, const ProtobufCMessage *body);
+int   rpc_refuse(struct rpc_conn *c, uint64_t seq, const struct spur_error *err, int slurm_errno);
+size_t rpc_backlog(const struct rpc_conn *c);               /* bytes not yet written */
+void  rpc_close(struct rpc_conn *c, const char *why);       /* after what is queued has been written, or RPC's deadline */
+/* Counters for STATS: accepted, refused handshakes, bytes. */
+struct rpc_counters { uint64_t accepted, refused, closed, bytes_in, bytes_out; uint32_t open; };
+void  rpc_counters(const struct rpc *r, struct rpc_counters *out);
+
+#endif
