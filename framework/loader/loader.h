@@ -66,7 +66,7 @@ struct loader_row {
     const char *refusal;        /* NULL: fine */
     bool is_shadowed;           /* a built-in behind a file of the same name */
 };
-int loader_list(const struct config *cfg, void (*row)(void *arg, const struct loader_row *row), void *arg, struct spur_error *err);
+void loader_list(const struct config *cfg, void (*row)(void *arg, const struct loader_row *row), void *arg);
 
 /* "select" <-> SPUR_KIND_select; SPUR_KIND_none and NULL for unknown ones. */
 enum spur_kind loader_kind(const char *name);

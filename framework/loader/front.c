@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* front.c - the table of host services that a plugin sees: the loader's own in front of its caller's.
+ *
+ * A caller (daemon, simulator, conformance suite) offers what it has; the gaps are filled here, so that a plugin finds every
+ * service of plugin.h but `post`, which only a process with a loop can give. Log lines get the plugin's name.
+ */
+#include <stdarg.h>
+#include <time.h>
+
+#include "base/str.h"
+#include "config/config.h"
+#include "loader/front.h"
+#include "loader/loader.h"
+#include "loader/options.h"
+
+static void (*say)(void *ctx, int level, const char *text);
+static void *say_ctx;
+
+void loader_log_to(void (*log)(void *ctx, int level, const char *text), void *ctx)
+{
+    say = log;
+    say_ctx = ctx;
+}
+
+static void log_line(int level, const char *text)
+{
+    if (say)
+        say(say_ctx, level, text);
+    else if (level <= SPUR_LOG_WARN)
+        fprintf(stderr, "%s\n", text);
+}
+
+void loader_say(int level, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    log_line(level, text);
+}
+
+const char *config_key_text(const struct config *cfg, const char *key, int *is_set)
+{
+    static const char *const names[] = {
+#define CONFIG_KEY(name, type, fallback, effect, note) #name,
+#include "config/keys.def"
+#undef CONFIG_KEY
+    };
+
+    for (size_t i = 0; cfg && i < sizeof names / sizeof *names; i++) {
+        if (word_eq(names[i], key)) {
+            if (is_set)
+                *is_set = cfg->values[i].is_set;
+            return cfg->values[i].text;
+        }
+    }
+    if (is_set)
+        *is_set = 0;
+    return NULL;
+}
+
+static void front_log(void *ctx, int level, const char *text)
+{
+    struct front *f = ctx;
+    char line[1024];
+
+    snprintf(line, sizeof line, "%s: %s", f->name, text);
+    if (f->behind && SPUR_HAS(f->behind, log))
+        f->behind->log(f->behind->ctx, level, line);
+    else
+        log_line(level, line);
+}
+
+static const char *front_config(void *ctx, const char *key)
+{
+    struct front *f = ctx;
+
+    if (f->cfg)
+        return config_key_text(f->cfg, key, NULL);
+    return f->behind && SPUR_HAS(f->behind, config) ? f->behind->config(f->behind->ctx, key) : NULL;
+}
+
+static void front_post(void *ctx, void (*fn)(void *arg), void *arg)
+{
+    struct front *f = ctx;
+
+    f->behind->post(f->behind->ctx, fn, arg);
+}
+
+static int64_t clock_ms(clockid_t id)
+{
+    struct timespec t;
+
+    clock_gettime(id, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int64_t front_now_ms(void *ctx)
+{
+    struct front *f = ctx;
+
+    return f->behind && SPUR_HAS(f->behind, now_ms) ? f->behind->now_ms(f->behind->ctx) : clock_ms(CLOCK_BOOTTIME);
+}
+
+static int64_t front_wall_ms(void *ctx)
+{
+    struct front *f = ctx;
+
+    return f->behind && SPUR_HAS(f->behind, wall_ms) ? f->behind->wall_ms(f->behind->ctx) : clock_ms(CLOCK_REALTIME);
+}
+
+/* The three texts: what the caller says, "" otherwise. */
+#define FRONT_TEXT(member) \
+    static const char *front_##member(void *ctx) \
+    { \
+        struct front *f = ctx; \
+        const char *text = f->behind && SPUR_HAS(f->behind, member) ? f->behind->member(f->behind->ctx) : NULL; \
+        return text ? text : ""; \
+    }
+FRONT_TEXT(host_name)
+FRONT_TEXT(role)
+FRONT_TEXT(state_dir)
+#undef FRONT_TEXT
+
+void front_init(struct front *f, const char *name, const struct spur_host *behind)
+{
+    *f = (struct front){
+        .host = { .size = sizeof f->host, .ctx = f, .log = front_log, .conf_int = options_int, .conf_float = options_float, .conf_text = options_text,
+                  .config = front_config, .now_ms = front_now_ms, .wall_ms = front_wall_ms,
+                  .host_name = front_host_name, .role = front_role, .state_dir = front_state_dir },
+        .behind = behind };
+    if (behind && SPUR_HAS(behind, post))
+        f->host.post = front_post;
+    snprintf(f->name, sizeof f->name, "%s", name);
+}
