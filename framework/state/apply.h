@@ -25,9 +25,10 @@ enum event_kind {
     EV_CONFIG_CHANGED,
     EV_REPORT_TAKEN,        /* report (node, seq) is in: acknowledge it */
 };
+#define EVENT_NO_STEP UINT32_MAX
 struct event {
     enum event_kind kind;
-    uint32_t job_id, step_id, attempt;
+    uint32_t job_id, step_id, attempt;     /* step_id EVENT_NO_STEP: the job, not one step of it */
     uint32_t node;                  /* index, UINT32_MAX: none */
     int      signal;
     uint64_t seq;

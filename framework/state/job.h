@@ -89,6 +89,7 @@ struct step {
     int32_t  exit_status;           /* highest wait() status seen */
     uint32_t ended_nodes;
     uint8_t  io_key[32]; bool has_io_key; char *io_host; uint32_t io_port;
+    uint8_t  env_hash[32]; bool has_env;
     struct step *next;
 };
 
