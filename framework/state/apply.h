@@ -24,13 +24,16 @@ enum event_kind {
     EV_NODE_CHANGED,        /* state or resources of a node */
     EV_CONFIG_CHANGED,
     EV_REPORT_TAKEN,        /* report (node, seq) is in: acknowledge it */
+    EV_BLOB_DROPPED,        /* hash: no job names this blob any more */
+    EV_ORPHAN,              /* node runs job_id/attempt that is not (or no longer) meant to be there: end it, until empty */
 };
 #define EVENT_NO_STEP UINT32_MAX
 struct event {
     enum event_kind kind;
-    uint32_t job_id, step_id, attempt;     /* step_id EVENT_NO_STEP: the job, not one step of it */
-    uint32_t node;                  /* index, UINT32_MAX: none */
+    uint32_t job_id, step_id, attempt;      /* step_id EVENT_NO_STEP: the job, not one step of it */
+    uint32_t node;                  /* index, UINT32_MAX: none, or all nodes of the job that are not gone */
     int      signal;
+    const uint8_t *hash;            /* EV_BLOB_DROPPED: 32 bytes, arena */
     uint64_t seq;
     bool     batch_only, full;
 };

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/bitmap.h"
 #include "wire/spur.pb-c.h"
 
@@ -64,18 +65,24 @@ struct dep_term {
     uint32_t job_id, task_id;       /* task_id DEP_TASK_ALL: the whole job or array */
     uint32_t delay_min;             /* after:ID+MIN */
     int64_t  since_wall_s;          /* when an `after` with delay began to count; 0: not yet */
+    struct bitmap ok, bad;          /* aftercorr: tasks whose counterpart has ended well, or otherwise; empty until the first */
 };
+void dep_terms_free(struct dep_term *terms, uint32_t count);
 
 struct gres_alloc { char *name, *type; uint64_t count, mask; };
 struct node_alloc {                 /* what a job holds on one node */
-    uint32_t node;                  /* index in the configuration */
+    uint32_t node;                  /* index in the configuration; NODE_REMOVED when the node is no longer in it (then lost_name) */
+    char    *lost_name;
     uint32_t cpus, tasks;
     uint64_t mem_mib;
     struct bitmap cores;
+    uint8_t *threads;               /* CR_CPU: threads held of each set core, in order; NULL: all of them */
     struct gres_alloc *gres; uint32_t gres_count;
     bool     gone;                  /* the agent has said that nothing of the job is alive there: resources are free */
     bool     started;
 };
+
+#define NODE_REMOVED UINT32_MAX
 
 #define STEP_BATCH  0xfffffffbu     /* Slurm's numbers for N.batch, N.extern, N.interactive */
 #define STEP_EXTERN 0xfffffffcu
@@ -94,17 +101,20 @@ struct step {
 };
 
 struct array {
-    struct bitmap pending;          /* tasks that have not started or ended */
+    struct bitmap pending;          /* tasks that this record stands for: not started; once the record has ended: those that ended with it */
+    /* what follows is kept in the array's own record only */
     uint32_t limit;                 /* %limit; 0: none */
     uint32_t running;               /* started and not ended */
     uint32_t task_count, min, max, step_size;   /* as submitted, for the environment */
-    uint32_t *task_job; uint32_t task_job_count;    /* job ids of tasks by task id; 0: not started */
+    uint32_t *task_job; uint32_t task_job_count;    /* record of each task by task id; 0: this one; NULL until one is split off */
+    struct bitmap started, ended, failed;   /* of all tasks, outlive their records; empty until the first */
+    uint32_t records;               /* other records of this array that are not forgotten yet */
 };
 
 struct job {
     uint32_t job_id;
     uint32_t array_job_id, array_task_id;   /* 0, UINT32_MAX: not of an array */
-    struct array *array;            /* the array's own record only */
+    struct array *array;            /* the array's own record, and one that stands for several of its tasks (split off by a cancel or an update) */
     uint8_t  state; uint32_t flags;
     uint16_t reason;                /* set by apply: held, ended, ... */
     uint16_t advice;                /* REASON_* of the last plan pass; leader only, in no snapshot and no digest */
@@ -133,7 +143,17 @@ struct job {
     uint8_t  script_hash[32], env_hash[32]; bool has_script, has_env;
     uint64_t priority_advice;
     bool     kill_pending;          /* limit passed or cancelled: agents have been told */
+    bool     exclusive;             /* holds its nodes whole */
+    bool     no_kill, kill_invalid_dep;     /* out of spec */
+    char    *nodes;                 /* allocated, ranged; NULL until the first start */
+    uint64_t seq;                   /* order of submission */
+    struct job *name_next, *name_prev;      /* jobs of this user with this name (dependency.c) */
 };
+
+/* A record that stands for tasks not started yet: it is started task by task, and shown as N_[1-4]. */
+static inline bool job_is_task_set(const struct job *j) { return j->array && j->array_task_id == UINT32_MAX; }
+/* The request, unpacked into the arena (with cap 0 it is never NULL: apply packed it). */
+Wire__JobSpec *job_spec(const struct job *j, struct arena *a);
 
 struct state;
 void job_free(struct job *j);

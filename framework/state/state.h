@@ -53,8 +53,13 @@ struct node {
     int64_t  last_busy_wall_s;
     char    *comment, *extra, *features;    /* features: overrides conf when updated */
     uint32_t weight;
+    char    *boot_id, *instance_id, *instance_type;
+    uint32_t completing;            /* jobs that have ended and are not gone from here; shown as NODE_FLAG_COMPLETING */
+    bool     lost;                  /* DOWN because it stopped answering (ReturnToService=1 lifts only that) */
+    struct node_foreign { uint32_t job_id, attempt; } *foreign; uint32_t foreign_count;   /* runs there and should not: no new job until it is gone */
     /* advice from heartbeats; in no snapshot */
     uint32_t load_hundredths; uint64_t mem_free_mib; int64_t heard_ms; bool connected;
+    bool     away;                  /* the leader has no connection to it: not usable for now (state_node_away) */
 };
 
 struct state {
@@ -78,7 +83,16 @@ struct node *state_node(const struct state *s, const char *name);
 unsigned     node_state_now(const struct node *n);                     /* IDLE, MIXED, ALLOCATED, DOWN, ... */
 /* As sinfo and scontrol spell it: "idle", "mix", "drain*"; long "IDLE+DRAIN+..." for scontrol show node when `full`. */
 void         node_state_print(unsigned base_now, uint32_t flags, bool compact, bool full, struct str *out);
-bool         node_is_usable(const struct node *n);
+bool         node_is_usable(const struct node *n);                      /* up, not drained, answering, nothing foreign on it */
+uint32_t     node_flags_now(const struct node *n);                     /* flags and what follows from jobs (COMPLETING) */
+static inline uint32_t node_cores(const struct node *n) { return n->conf->sockets * n->conf->cores_per_socket; }
+/* The leader's own knowledge of a connection: advice, in no snapshot. Followers and tests leave it alone: nodes are there. */
+void         state_node_away(struct state *s, struct node *n, bool away);
+
+/* May this pending job start at this wall time, as far as holds, dependencies, begin time and %limit say? If not: why, and from when on (INT64_MAX: an event comes first). */
+bool         job_eligible(const struct state *s, const struct job *j, int64_t wall_now_s, enum job_reason *why, int64_t *when);
+/* Lowest task of a task set that may start now (aftercorr, %limit); UINT32_MAX: none. OpStart names it. */
+uint32_t     array_next_task(const struct state *s, const struct job *j);
 
 /* The view for plugins over the present ledger; borrowed until the next apply. Overlay: base plus what these jobs hold, released. */
 const struct spur_view *state_view(struct state *s);
@@ -98,6 +112,7 @@ typedef long (*snapshot_read_fn)(void *arg, void *data, size_t n);
 int   state_save(const struct state *s, snapshot_write_fn write, void *arg, struct spur_error *err);
 int   state_load(struct state **out, snapshot_read_fn read, void *arg, struct spur_error *err);
 /* Hashes of the blobs that jobs name, for the controller's blob folder: calls fn(arg, hash) once each. */
+bool  state_blob_used(const struct state *s, const uint8_t hash[32]);
 void  state_blobs(const struct state *s, void (*fn)(void *arg, const uint8_t hash[32]), void *arg);
 
 /* For tests: "job 7 pending; node n1 gpus 8". text.c */
