@@ -69,11 +69,12 @@ struct spur_host {
     void    *ctx;               /* the host's; passed back in each call */
     /* One line in the daemon's log. Any thread. */
     void (*log)(void *ctx, int level, const char *text);
-    /* Options by name: of slurm.conf-style globals when `conf` is NULL (conf_text(NULL, "ClusterName")). Text is borrowed until open returns. */
+    /* Options by name, of the plugin's own rows. A duration is in milliseconds, a size in MiB; text is never NULL ("" when unset) and borrowed until
+     * open or reload returns. */
     long        (*conf_int)(const struct spur_conf *conf, const char *name);
     double      (*conf_float)(const struct spur_conf *conf, const char *name);
     const char *(*conf_text)(const struct spur_conf *conf, const char *name);
-    /* A key of slurm.conf in its canonical text, or NULL. Borrowed until open or reload returns. */
+    /* A key of slurm.conf by name, in any case, in its canonical text ("7-00:00:00", "1000"), or NULL. During open and reload only, borrowed until they return. */
     const char *(*config)(void *ctx, const char *key);
     /* Runs fn(arg) on the loop's thread, soon, in the order posted. Any thread. NULL in hosts without a loop. */
     void (*post)(void *ctx, void (*fn)(void *arg), void *arg);
@@ -100,16 +101,19 @@ struct spur_plugin {
     const struct spur_option *options;
     const void *ops;            /* struct spur_select_ops, ...; its first member is uint32_t size */
 
-    /* Makes an instance. Two instances in one process are normal. 0, or a code with a sentence in err and *self untouched. May block. */
+    /* Makes an instance. Two instances in one process are normal. 0, or a code with a sentence in err and *self untouched. May block.
+     * `host` stays valid until close; `conf` until open returns. */
     int  (*open)(const struct spur_host *host, const struct spur_conf *conf, void **self, struct spur_error *err);
-    /* New values of options. Optional. SPUR_ERESTART: close and open me again. */
+    /* New values of options and of keys of slurm.conf. Optional. On failure the old values stay in force. SPUR_ERESTART: close and open me again. */
     int  (*reload)(void *self, const struct spur_conf *conf, struct spur_error *err);
     void (*close)(void *self);  /* accepts NULL */
 };
 
-/* May I call this? True when the other side is new enough to have the member, and gave one. */
-#define SPUR_HAS(table, field) \
-    ((table)->size >= offsetof(__typeof__(*(table)), field) + sizeof (table)->field && (table)->field)
+/* Is the other side new enough to have this member? Ask before reading or writing one of a size-first struct. */
+#define SPUR_COVERS(table, field) \
+    ((table)->size >= offsetof(__typeof__(*(table)), field) + sizeof (table)->field)
+/* May I call this? The other side has the member, and gave one. */
+#define SPUR_HAS(table, field) (SPUR_COVERS(table, field) && (table)->field)
 
 /* Defines the descriptor: SPUR_PLUGIN(select, linear, .about = "...", .ops = &linear_ops, .open = linear_open, .close = free);
  * In-tree plugins compile twice: as a module, and built in (SPUR_BUILTIN gives the descriptor a unique name). */
