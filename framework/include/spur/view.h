@@ -93,6 +93,7 @@ struct spur_ask {
     uint32_t switches;                      /* at most so many leaf switches; 0: any */
     uint32_t segment;
     uint32_t max_cpus_per_node;             /* of the partition; 0: none */
+    uint32_t want_nodes;                    /* min_nodes..max_nodes: as many as this when they are free (-N 2-4: 4); 0: no more than the tasks need */
 };
 #define SPUR_MEM_ALL UINT64_MAX
 
