@@ -242,17 +242,19 @@ void bitmap_print(const struct bitmap *b, struct str *out)
     }
 }
 
+/* Slurm takes the short form from six members on, and only when they span more than ten numbers (measured on 22.05). */
 void bitmap_print_steps(const struct bitmap *b, struct str *out)
 {
-    size_t first = bitmap_first(b), second = bitmap_next(b, first), last = bitmap_last(b), step = second - first, at = first, next;
+    size_t first = bitmap_first(b), last = bitmap_last(b), step = bitmap_next(b, first) - first, count = 1;
 
-    if (second >= b->bits || second == last || step == 1) {
-        bitmap_print(b, out);
-        return;
-    }
-    while ((next = bitmap_next(b, at)) == at + step && next < b->bits)
+    for (size_t at = first; at != last; count++) {
+        size_t next = bitmap_next(b, at);
+
+        if (next >= b->bits || next - at != step)
+            break;
         at = next;
-    if (at == last)
+    }
+    if (step > 1 && count >= 6 && last - first > 10 && first + (count - 1) * step == last)
         str_addf(out, "%zu-%zu:%zu", first, last, step);
     else
         bitmap_print(b, out);

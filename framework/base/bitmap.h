@@ -42,6 +42,6 @@ bool   bitmap_equal(const struct bitmap *a, const struct bitmap *b);
 struct spur_error;
 int  bitmap_parse(struct bitmap *b, const char *text, struct spur_error *err);
 void bitmap_print(const struct bitmap *b, struct str *out);             /* "0-3,8" */
-void bitmap_print_steps(const struct bitmap *b, struct str *out);       /* as Slurm shows arrays: "0-98:2", "1,3,9" */
+void bitmap_print_steps(const struct bitmap *b, struct str *out);       /* as Slurm shows arrays: "0-98:2", but "1,3,5" */
 
 #endif

@@ -43,15 +43,15 @@ static size_t digits(const char *p)
     return n;
 }
 
-/* `n` digits, or 1 to 2 when n is 0. */
-static bool field_read(struct moment_reader *r, size_t n, int *out)
+/* A number of `least` to `most` digits; more digits may follow it. */
+static bool field_read(struct moment_reader *r, size_t least, size_t most, int *out)
 {
-    size_t have = digits(r->p);
+    size_t n = digits(r->p);
 
-    if (n ? have < n : have < 1 || have > 2)
+    if (n < least)
         return false;
     *out = 0;
-    for (n = n ? n : have; n; n--)
+    for (n = n < most ? n : most; n; n--)
         *out = *out * 10 + (*r->p++ - '0');
     return true;
 }
@@ -105,78 +105,68 @@ static int time_set(struct moment_reader *r, int hour, int minute, int second)
     return 0;
 }
 
-/* H, H:MM or H:MM:SS, with AM or PM behind it (needed when only the hour is there). */
+/* H:MM[:SS] or HH:MM[:SS], with AM or PM behind it. */
 static int time_read(struct moment_reader *r)
 {
-    int hour, minute = 0, second = 0;
-    bool has_half, minutes_given = false;
-    const char *back;
+    int hour, minute, second = 0;
+    const char *end;
 
-    if (!field_read(r, 0, &hour))
-        return moment_wrong(r, "an hour has one or two digits");
-    if (*r->p == ':') {
-        r->p++;
-        minutes_given = true;
-        if (!field_read(r, 0, &minute))
-            return moment_wrong(r, "minutes are missing after the colon");
-        if (*r->p == ':' && (r->p++, !field_read(r, 0, &second)))
-            return moment_wrong(r, "seconds are missing after the colon");
-    }
-    back = r->p;
+    if (!field_read(r, 1, 2, &hour) || *r->p++ != ':' || !field_read(r, 2, 2, &minute) ||
+        (*r->p == ':' && (r->p++, !field_read(r, 2, 2, &second))))
+        return moment_wrong(r, "a time of day is HH:MM or HH:MM:SS");
+    end = r->p;
     while (*r->p == ' ')
         r->p++;
-    has_half = true;
     if (word_read(r, "am"))
         hour = hour == 12 ? 0 : hour > 12 ? 24 : hour;
     else if (word_read(r, "pm"))
         hour = hour == 12 ? 12 : hour > 12 ? 24 : hour + 12;
     else
-        has_half = false;
-    if (!has_half) {
-        r->p = back;
-        if (!minutes_given)
-            return moment_wrong(r, "give a time of day as HH:MM, a date as YYYY-MM-DD, MM/DD/YY or MMDDYY");
-    }
+        r->p = end;
     return time_set(r, hour, minute, second);
 }
 
 /* MM/DD[/YY] or MM.DD[.YY] */
-static int day_read_cut(struct moment_reader *r, char cut)
+static int day_read(struct moment_reader *r, char cut)
 {
     int month, day, year = -1;
 
-    if (!field_read(r, 0, &month) || *r->p++ != cut || !field_read(r, 0, &day))
+    if (!field_read(r, 1, 2, &month) || *r->p++ != cut || !field_read(r, 1, 2, &day))
         return moment_wrong(r, "a date is MM/DD or MM/DD/YY");
     if (*r->p == cut) {
         r->p++;
-        if (digits(r->p) == 4 ? !field_read(r, 4, &year) : digits(r->p) != 2 || !field_read(r, 2, &year))
-            return moment_wrong(r, "a year has two or four digits");
-        if (year < 100)
-            year += 2000;
+        if (!field_read(r, 2, 2, &year))
+            return moment_wrong(r, "a date is MM/DD or MM/DD/YY");
+        year += 2000;
     }
     return day_set(r, year, month, day);
 }
 
+/* A date or a time of day: told apart by the number of digits in front and what follows them. */
 static int number_read(struct moment_reader *r)
 {
-    int year = -1, month = 0, day = 0;
+    int year = -1, month, day;
     size_t n = digits(r->p);
+    char next = r->p[n];
 
-    if (n <= 2 && (r->p[n] == '/' || r->p[n] == '.'))
-        return day_read_cut(r, r->p[n]);
-    if (n <= 2)
+    if (n <= 2 && (next == '/' || next == '.'))
+        return day_read(r, next);
+    if (n <= 2 && next == ':')
         return time_read(r);
-    if (n == 4 && r->p[4] == '-' && digits(r->p + 5) <= 2 && r->p[5 + digits(r->p + 5)] == '-') {
-        field_read(r, 4, &year);
-        if (r->p++, !field_read(r, 0, &month) || *r->p++ != '-' || !field_read(r, 0, &day))
+    if (n == 4 && next == '-' && digits(r->p + 5) == 2 && r->p[7] == '-') {
+        field_read(r, 4, 4, &year);
+        r->p++;
+        field_read(r, 2, 2, &month);
+        r->p++;
+        if (!field_read(r, 2, 2, &day))
             return moment_wrong(r, "a date is YYYY-MM-DD");
         return day_set(r, year, month, day);
     }
     if (n != 4 && n != 6)
-        return moment_wrong(r, "a date without separators is MMDD or MMDDYY");
-    field_read(r, 2, &month);
-    field_read(r, 2, &day);
-    if (n == 6 && field_read(r, 2, &year))
+        return moment_wrong(r, "a time of day is HH:MM, a date YYYY-MM-DD, MM/DD/YY or MMDDYY");
+    field_read(r, 2, 2, &month);
+    field_read(r, 2, 2, &day);
+    if (n == 6 && field_read(r, 2, 2, &year))
         year += 2000;
     return day_set(r, year, month, day);
 }
@@ -275,7 +265,9 @@ int moment_parse(const char *text, int64_t now, int64_t *out, struct spur_error 
         do {
             if ((rc = element_read(&r)) < 0)
                 return rc;
-            while (*r.p == ' ' || *r.p == ',' || ((*r.p == '-' || *r.p == 'T' || *r.p == 't') && is_digit(r.p[1])))
+            if (is_digit(*r.p))
+                return moment_wrong(&r, "a blank or T is missing between day and time");
+            while (*r.p == ' ' || *r.p == ',' || ((*r.p == '-' || *r.p == 'T') && is_digit(r.p[1])))
                 r.p++;
         } while (*r.p);
         when = moment_seconds(&r);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* size.c - amounts with a suffix: memory in MiB, counts of generic resources. Suffixes always mean powers of 1024. */
-#include <string.h>
-
 #include "base/duration.h"
 
 static const char suffixes[] = "KMGTP";
@@ -47,12 +45,21 @@ int mebibytes_parse(const char *text, uint64_t *mib, struct spur_error *err)
     return 0;
 }
 
+/* The number with the largest suffix that shows it whole. */
+static void amount_print(uint64_t number, unsigned power, struct str *out)
+{
+    while (number && number % 1024 == 0 && suffixes[power]) {
+        number /= 1024;
+        power++;
+    }
+    str_addf(out, "%llu", (unsigned long long)number);
+    if (number && power)
+        str_add_char(out, suffixes[power - 1]);
+}
+
 void mebibytes_print(uint64_t mib, struct str *out)
 {
-    if (mib && mib % 1024 == 0)
-        str_addf(out, "%lluG", (unsigned long long)(mib / 1024));
-    else
-        str_addf(out, mib ? "%lluM" : "%llu", (unsigned long long)mib);
+    amount_print(mib, 2, out);
 }
 
 int count_parse(const char *text, uint64_t *count, struct spur_error *err)
@@ -72,13 +79,5 @@ int count_parse(const char *text, uint64_t *count, struct spur_error *err)
 
 void count_print(uint64_t count, struct str *out)
 {
-    unsigned power = 0;
-
-    while (count && count % 1024 == 0 && suffixes[power]) {
-        count /= 1024;
-        power++;
-    }
-    str_addf(out, "%llu", (unsigned long long)count);
-    if (power)
-        str_add_char(out, suffixes[power - 1]);
+    amount_print(count, 0, out);
 }
