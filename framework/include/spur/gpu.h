@@ -16,35 +16,38 @@ extern "C" {
 #define SPUR_GPU_MAX 64
 
 struct spur_gpu {
-    uint32_t index;             /* the device's number in masks and in CUDA/ROCR_VISIBLE_DEVICES */
+    uint32_t index;             /* the device's number in masks and in CUDA/ROCR_VISIBLE_DEVICES; a share (mps, shard) has its GPU's */
     char     name[32], type[64];    /* gres name ("gpu", "mps", "shard") and type ("mi300x"; "" untyped) */
-    char     file[128];         /* device file, "" when none */
+    char     file[128];         /* device file, "" when none; several behind one device: "/dev/a,/dev/b" */
     char     pci[20], uuid[64];
     char     cores[256];        /* near cores, list; "" for any */
     int32_t  numa;              /* -1 unknown */
     int32_t  links[SPUR_GPU_MAX];   /* number of direct links to device i; -1 self */
-    uint64_t count;             /* >1 for resources that are a count only */
+    uint64_t count;             /* 1 for a device; more for shares of one and for resources that are a count only */
     uint32_t flags;             /* SPUR_GPU_* */
 };
 #define SPUR_GPU_COUNT_ONLY 1u
 #define SPUR_GPU_ENV_CUDA   2u  /* set CUDA_VISIBLE_DEVICES */
 #define SPUR_GPU_ENV_ROCM   4u  /* set ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES */
 #define SPUR_GPU_ENV_OPENCL 8u  /* set GPU_DEVICE_ORDINAL */
+#define SPUR_GPU_ENV_INTEL  16u /* set ZE_AFFINITY_MASK */
 
 /* A line of gres.conf that is for this node, as written. */
 struct spur_gres_line {
     const char *name, *type, *file, *cores, *links, *flags, *count;     /* NULL when absent; file: ranges kept */
     const char *source; uint32_t line;
+    const char *multiple_files;     /* MultipleFiles=: one device behind several files */
 };
 struct spur_gpu_found { uint32_t size; uint32_t gpu_size; struct spur_gpu *gpus; uint32_t room, count; };
 
 struct spur_gpu_ops {
     uint32_t size;
     /* Fills found->gpus with what the lines say or the hardware shows. `root` replaces "/" in tests and sandboxes; device files need
-     * not exist when `emulate`. EINVAL with file and line for a line that contradicts itself or the node. */
+     * not exist when `emulate`. EINVAL with file and line for a line that contradicts itself or the node; ELIMIT with the number that
+     * would be needed in found->count when found->room is too small. */
     int (*scan)(void *self, const struct spur_gres_line *lines, uint32_t line_count, uint32_t line_size, const char *root, bool emulate,
                 struct spur_gpu_found *found, struct spur_error *err);
-    /* One line a health fault of device `index`, or 0 and an empty text. Optional. */
+    /* 1 with one line in buf when device `index` of the last scan has a fault, else 0 with an empty text. Optional. */
     int (*health)(void *self, uint32_t index, char *buf, size_t len);
 };
 
