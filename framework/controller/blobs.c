@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blobs.c - scripts and environments by their BLAKE2b-256 hash, one file each in STATE/blobs, with the recent ones in memory.
+ *
+ * A blob rides in the entry of the job that names it first, so the log makes it durable; the file is written when the entry is applied and
+ * synced before a snapshot cuts that part of the log. A file is dropped with the last job that names it (blobs_sweep).
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "controller/ctl.h"
+
+#define BLOBS_CACHE_BYTES (16u << 20)
+#define BLOBS_MAX (64u << 20)
+
+struct blob { uint8_t hash[32]; uint8_t *data; size_t n; struct blob *newer, *older; };
+struct blobs { int dir; struct table cache; struct blob *newest, *oldest; size_t bytes; };
+
+static uint64_t blob_key(const uint8_t hash[32])
+{
+    uint64_t k;
+
+    memcpy(&k, hash, sizeof k);
+    return k ? k : 1;
+}
+
+static void blob_name(const uint8_t hash[32], char out[65]) { sodium_bin2hex(out, 65, hash, 32); }
+
+static void blob_unlink(struct blobs *b, struct blob *x)
+{
+    if (x->newer) x->newer->older = x->older; else b->newest = x->older;
+    if (x->older) x->older->newer = x->newer; else b->oldest = x->newer;
+    x->newer = x->older = NULL;
+}
+
+static void blob_front(struct blobs *b, struct blob *x)
+{
+    x->older = b->newest;
+    if (b->newest) b->newest->newer = x; else b->oldest = x;
+    b->newest = x;
+}
+
+static void blob_drop(struct blobs *b, struct blob *x)
+{
+    blob_unlink(b, x);
+    table_del(&b->cache, blob_key(x->hash));
+    b->bytes -= x->n;
+    free(x->data);
+    free(x);
+}
+
+static struct blob *blob_cache(struct blobs *b, const uint8_t hash[32], uint8_t *take_data, size_t n)
+{
+    struct blob *x = table_get(&b->cache, blob_key(hash));
+
+    if (x)
+        blob_drop(b, x);
+    x = mem_alloc(sizeof *x);
+    memcpy(x->hash, hash, 32);
+    x->data = take_data;
+    x->n = n;
+    table_put(&b->cache, blob_key(hash), x);
+    blob_front(b, x);
+    b->bytes += n;
+    while (b->bytes > BLOBS_CACHE_BYTES && b->oldest != x)
+        blob_drop(b, b->oldest);
+    return x;
+}
+
+int blobs_create(struct ctl *c, struct spur_error *err)
+{
+    char path[1200];
+
+    snprintf(path, sizeof path, "%s/blobs", c->state_dir);
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return spur_fail(err, SPUR_EIO, "%s: cannot make this folder: %s", path, strerror(errno));
+    c->blobs = mem_alloc(sizeof *c->blobs);
+    c->blobs->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (c->blobs->dir < 0)
+        return spur_fail(err, SPUR_EIO, "%s: cannot open this folder: %s", path, strerror(errno));
+    table_init(&c->blobs->cache);
+    return 0;
+}
+
+void blobs_destroy(struct ctl *c)
+{
+    struct blobs *b = c->blobs;
+
+    if (!b)
+        return;
+    while (b->oldest)
+        blob_drop(b, b->oldest);
+    table_fini(&b->cache);
+    if (b->dir >= 0)
+        close(b->dir);
+    free(b);
+    c->blobs = NULL;
+}
+
+/* Failure to write is no loss yet: the log still has the bytes, and blobs_sync refuses the snapshot that would cut it. */
+static void blob_write(const struct blobs *b, const uint8_t hash[32], const void *data, size_t n)
+{
+    char name[65];
+    int fd;
+
+    blob_name(hash, name);
+    fd = openat(b->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    if (write(fd, data, n) != (ssize_t)n)
+        unlinkat(b->dir, name, 0);
+    close(fd);
+}
+
+void blobs_put(struct ctl *c, const uint8_t hash[32], const void *data, size_t n)
+{
+    blob_cache(c->blobs, hash, mem_copy_bytes(data, n), n);
+    blob_write(c->blobs, hash, data, n);
+}
+
+const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n)
+{
+    struct blob *x = table_get(&c->blobs->cache, blob_key(hash));
+    uint8_t check[32], *data;
+    struct stat st;
+    char name[65];
+    int fd;
+
+    if (x && memcmp(x->hash, hash, 32) == 0) {
+        blob_unlink(c->blobs, x);
+        blob_front(c->blobs, x);
+        *n = x->n;
+        return x->data;
+    }
+    blob_name(hash, name);
+    fd = openat(c->blobs->dir, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    data = fstat(fd, &st) == 0 && st.st_size >= 0 && st.st_size <= (off_t)BLOBS_MAX ? malloc((size_t)st.st_size + 1) : NULL;
+    if (data && read(fd, data, (size_t)st.st_size) == st.st_size) {
+        crypto_generichash(check, 32, data, (size_t)st.st_size, NULL, 0);
+        if (memcmp(check, hash, 32) == 0) {
+            close(fd);
+            *n = (size_t)st.st_size;
+            return blob_cache(c->blobs, hash, data, (size_t)st.st_size)->data;
+        }
+        log_line(SPUR_LOG_ERROR, "blob %s is damaged: its hash differs", name);
+    }
+    free(data);
+    close(fd);
+    return NULL;
+}
+
+bool blobs_have(struct ctl *c, const uint8_t hash[32])
+{
+    size_t n;
+
+    return blobs_get(c, hash, &n) != NULL;
+}
+
+struct blobs_check { struct ctl *c; int missing; };
+
+static void blobs_check_one(void *arg, const uint8_t hash[32])
+{
+    struct blobs_check *w = arg;
+    char name[65];
+    struct blob *x;
+
+    blob_name(hash, name);
+    if (faccessat(w->c->blobs->dir, name, F_OK, 0) == 0)
+        return;
+    x = table_get(&w->c->blobs->cache, blob_key(hash));
+    if (x)
+        blob_write(w->c->blobs, hash, x->data, x->n);
+    if (faccessat(w->c->blobs->dir, name, F_OK, 0) != 0)
+        w->missing++;
+}
+
+int blobs_sync(struct ctl *c, struct spur_error *err)
+{
+    struct blobs_check w = { c, 0 };
+
+    state_blobs(c->state, blobs_check_one, &w);
+    if (w.missing)
+        return spur_fail(err, SPUR_ENOSPACE, "%s/blobs: %d scripts could not be written; the log keeps them until they can", c->state_dir, w.missing);
+    if (syncfs(c->blobs->dir) < 0)
+        return spur_fail(err, SPUR_EIO, "%s/blobs: %s", c->state_dir, strerror(errno));
+    return 0;
+}
+
+static void blobs_keep(void *arg, const uint8_t hash[32]) { table_put(arg, blob_key(hash), arg); }
+
+void blobs_sweep(struct ctl *c)
+{
+    struct table used;
+    struct dirent *d;
+    DIR *dir;
+    int fd = openat(c->blobs->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0 || !(dir = fdopendir(fd)))
+        return;
+    table_init(&used);
+    state_blobs(c->state, blobs_keep, &used);
+    while ((d = readdir(dir))) {
+        uint8_t hash[32];
+        size_t n;
+
+        if (sodium_hex2bin(hash, 32, d->d_name, strlen(d->d_name), NULL, &n, NULL) == 0 && n == 32 && !table_get(&used, blob_key(hash)))
+            unlinkat(c->blobs->dir, d->d_name, 0);
+    }
+    closedir(dir);
+    table_fini(&used);
+}

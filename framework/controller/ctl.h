@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ctl.h - the one struct of a running controller, and the seams between the files of this folder.
+ *
+ * Everything here belongs to the loop's thread. The way of a request: dispatch.c (identity, table, admit) -> proposer.c (one entry of all
+ * that came meanwhile) -> store -> apply -> effects.c (launches, kills) and the answer. Reads never leave queries.c.
+ */
+#ifndef CONTROLLER_CTL_H
+#define CONTROLLER_CTL_H
+
+#include <uv.h>
+#include <spur/auth.h>
+#include <spur/priority.h>
+#include <spur/select.h>
+#include <spur/store.h>
+
+#include "admit/admit.h"
+#include "base/arena.h"
+#include "base/table.h"
+#include "config/config.h"
+#include "loader/loader.h"
+#include "plan/plan.h"
+#include "rpc/log.h"
+#include "rpc/server.h"
+#include "state/apply.h"
+
+struct proposer;
+struct alarms;
+struct blobs;
+struct names;
+struct waits;
+
+struct ctl {
+    uv_loop_t      *loop;
+    struct config  *file_config;        /* as the files here say; the state's own is what counts */
+    char            name[64];           /* of this controller */
+    char            state_dir[1024], run_dir[512];
+    struct rpc     *rpc;
+    struct loaded  *store, *auth, *select, *priority;
+    const struct spur_store_ops *store_ops;
+    const struct spur_auth_ops *auth_ops;
+    struct plan_plugins plugins;
+    struct spur_host host;
+    struct state   *state;
+    struct plan    *plan;
+    enum spur_store_role role;
+    uint64_t        fence;
+    char            leader[64];
+    bool            is_live;            /* replay is over: events have effects */
+    bool            is_stopping;
+    int64_t         boot_wall_ms;
+    int64_t         clock_state, clock_boot;    /* the pair at which state and CLOCK_BOOTTIME were last set side by side */
+    struct proposer *proposer;
+    struct alarms  *alarms;
+    struct blobs   *blobs;
+    struct names   *names;
+    struct waits   *waits;
+    struct table    conns;              /* number of a connection -> struct peer*; an answer to one that has gone is dropped */
+    uint64_t        next_conn;
+    struct peer   **agent_of;           /* by node index: the connection that speaks for it */
+    bool           *is_armed;           /* by node index: its silence has an alarm */
+    uint32_t        agent_room;         /* length of both */
+    uv_prepare_t    flush;              /* before the loop sleeps: propose what has queued, go on planning */
+    uv_idle_t       again;              /* keeps the loop turning while a plan pass has more */
+    uv_timer_t      plan_timer, second;
+    uv_signal_t     sig_int, sig_term, sig_hup, sig_usr;
+    int64_t         purge_after_ms, stop_by_ms;
+    uint64_t        submits, entries, passes, starts;
+};
+
+/* A connection, beside rpc's own: which queries it has under way, which nodes it speaks for. */
+struct peer {
+    struct rpc_conn *conn;
+    uint64_t  number;
+    struct query *queries;              /* streams that wait for the peer to read */
+    uint32_t *nodes; uint32_t node_count;
+    enum rank rank;
+    int64_t   heard_ms;
+};
+
+/* clock.c: the two times of an entry. cluster_ms goes on from the last entry by CLOCK_BOOTTIME, so that a wall clock set back ends no job late. */
+int64_t clock_boot_ms(void);
+int64_t clock_wall_ms(void);
+int64_t ctl_cluster_ms(struct ctl *c);
+
+/* dispatch.c */
+void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, const uint8_t *body);
+void dispatch_opened(void *ctl, struct rpc_conn *conn);
+void dispatch_closed(void *ctl, struct rpc_conn *conn, const struct spur_error *why);
+struct peer *ctl_peer(struct ctl *c, uint64_t number);                  /* NULL: gone */
+void ctl_send(struct ctl *c, uint64_t conn, uint16_t type, uint64_t seq, const ProtobufCMessage *body);
+void ctl_refuse(struct ctl *c, uint64_t conn, uint64_t seq, const struct spur_error *err, int slurm_errno);
+
+/* proposer.c: ops wait here for the next entry. `arena` is taken over (moved) and lives until the answer. */
+typedef void (*proposed_fn)(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err);
+struct proposal_blobs { Wire__Blob **blobs; size_t count; };
+void proposer_create(struct ctl *c);
+void proposer_destroy(struct ctl *c);
+/* Queues `n` ops as one piece (all in one entry). done may be NULL. Never calls done before it returns. */
+void propose(struct ctl *c, Wire__Op **ops, size_t n, const struct proposal_blobs *blobs, struct arena *take_arena, proposed_fn done, void *arg);
+void proposer_flush(struct ctl *c);
+void proposer_committed(void *ctl, uint64_t index, const void *data, size_t n, void *cookie);
+void proposer_dropped(void *ctl, void *cookie, const struct spur_error *why);
+bool proposer_is_idle(const struct ctl *c);
+
+/* effects.c: events of apply, on the leader: launches, kills, answers to those who wait. */
+void effects_run(struct ctl *c, const struct event *events, size_t n);
+void effects_reemit(struct ctl *c);             /* a new leader, a node that came back */
+void effects_for_node(struct ctl *c, uint32_t node, const Wire__NodeInventory *inventory);
+void effects_alarm(struct ctl *c, int kind, uint64_t id);
+/* Asks for a plan pass in this turn of the loop. */
+void ctl_plan_soon(struct ctl *c);
+void ctl_plan(struct ctl *c);
+
+/* nodes.c: agents: registration, heartbeats, silence. */
+void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, const Wire__RegisterRequest *r);
+void nodes_heartbeat(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Heartbeat *h);
+void nodes_report(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Report *r);
+void nodes_gone(struct ctl *c, struct peer *p);
+void nodes_alarm(struct ctl *c, uint32_t node);
+struct peer *nodes_agent(struct ctl *c, uint32_t node);
+void nodes_watch(struct ctl *c);                /* after start or a changed configuration: silence is counted from now */
+
+/* queries.c: reads, streamed in parts as fast as the peer takes them. */
+void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, const uint8_t *body, size_t n);
+void query_drained(void *ctl, struct rpc_conn *conn);
+void query_drop_all(struct peer *p);
+
+/* waits.c: sbatch --wait, srun: an answer when a job has come to a state. */
+void waits_create(struct ctl *c);
+void waits_destroy(struct ctl *c);
+void waits_add(struct ctl *c, struct peer *p, uint64_t seq, const Wire__WaitRequest *r);
+void waits_event(struct ctl *c, uint32_t job_id);
+void waits_forget(struct ctl *c, uint64_t conn);
+
+/* alarms.c: one heap of deadlines; what rang is checked by its handler, so that stale ones cost nothing. */
+enum alarm_kind { ALARM_JOB_LIMIT, ALARM_JOB_WARN, ALARM_LAUNCH, ALARM_KILL_AGAIN, ALARM_NODE_SILENT, ALARM_PURGE };
+void alarms_create(struct ctl *c);
+void alarms_destroy(struct ctl *c);
+void alarm_set(struct ctl *c, int64_t in_ms, enum alarm_kind kind, uint64_t id);
+
+/* blobs.c: scripts and environments by their hash, in files beside the log. */
+int  blobs_create(struct ctl *c, struct spur_error *err);
+void blobs_destroy(struct ctl *c);
+void blobs_put(struct ctl *c, const uint8_t hash[32], const void *data, size_t n);      /* from a committed entry */
+bool blobs_have(struct ctl *c, const uint8_t hash[32]);
+/* Borrowed until the next call; NULL when it is not there. */
+const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n);
+int  blobs_sync(struct ctl *c, struct spur_error *err);                                 /* before a snapshot cuts the log */
+void blobs_sweep(struct ctl *c);                                                        /* drop those that no job names */
+
+/* names.c: user and group names and the groups of a user, looked up off the loop and kept for five minutes. */
+struct named { uint32_t uid, gid; char *user, *group; uint32_t *groups; size_t group_count; int64_t until_ms; };
+void names_create(struct ctl *c);
+void names_destroy(struct ctl *c);
+void names_get(struct ctl *c, uint32_t uid, uint32_t gid, void (*done)(struct ctl *c, void *arg, const struct named *n), void *arg);
+
+/* store_events.c (in spurctld.c): */
+int  ctl_config_propose(struct ctl *c, const struct config *cfg, proposed_fn done, void *arg);
+int  ctl_reconfigure(struct ctl *c, proposed_fn done, void *arg, struct spur_error *err);
+
+#endif

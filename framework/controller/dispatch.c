@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dispatch.c - requests: who asks (the channel), may he (the table and admit), then to the log or to a reader.
+ *
+ * The table of handlers is made from the rows of admit/table.def, so a message without a row has no handler and one with a
+ * row that nobody handles does not link. Every request is answered once: by its handler, or when its entry is committed. An answer
+ * goes to a connection's number, so that one that has gone meanwhile costs nothing.
+ */
+#include <stdlib.h>
+#include <sodium.h>
+
+#include "controller/ctl.h"
+#include "wire/unpack.h"
+
+/* One request under way. Its arena holds everything that was decoded and admitted. */
+struct request {
+    uint64_t conn, seq;
+    uint16_t type;
+    struct spur_identity who;
+    enum rank rank;
+    struct arena arena;
+    void *message;
+    Wire__DoneReply *done;
+    char **warnings; size_t warning_count;
+};
+
+struct peer *ctl_peer(struct ctl *c, uint64_t number) { return table_get(&c->conns, number); }
+
+void ctl_send(struct ctl *c, uint64_t conn, uint16_t type, uint64_t seq, const ProtobufCMessage *body)
+{
+    struct peer *p = ctl_peer(c, conn);
+
+    if (p)
+        rpc_send(p->conn, type, seq, body);
+}
+
+void ctl_refuse(struct ctl *c, uint64_t conn, uint64_t seq, const struct spur_error *err, int slurm_errno)
+{
+    struct peer *p = ctl_peer(c, conn);
+
+    if (p)
+        rpc_refuse(p->conn, seq, err, slurm_errno);
+}
+
+static void request_free(struct request *r)
+{
+    arena_fini(&r->arena);
+    free(r);
+}
+
+static void request_refuse(struct ctl *c, struct request *r, const struct spur_error *err, int slurm_errno)
+{
+    ctl_refuse(c, r->conn, r->seq, err, slurm_errno);
+    request_free(r);
+}
+
+static void request_done(struct ctl *c, struct request *r)
+{
+    Wire__DoneReply none = WIRE__DONE_REPLY__INIT;
+
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__DONE, r->seq, r->done ? &r->done->base : &none.base);
+    request_free(r);
+}
+
+/* ---- answers of committed requests -------------------------------------------------------------------------------- */
+
+static void submitted(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
+{
+    struct request *r = arg;
+    Wire__SubmitReply reply = WIRE__SUBMIT_REPLY__INIT;
+    struct spur_error refusal = { 0 };
+
+    if (!results || n == 0) {
+        request_refuse(c, r, err, 0);
+        return;
+    }
+    if (results[0].code < 0) {
+        spur_fail(&refusal, results[0].code, "%s", results[0].text ? results[0].text : spur_code_text(results[0].code));
+        request_refuse(c, r, &refusal, results[0].slurm_errno);
+        return;
+    }
+    c->submits++;
+    reply.job_id = results[0].job_id;
+    reply.has_index = 1;
+    reply.index = c->state->index;
+    reply.warnings = r->warnings;
+    reply.n_warnings = r->warning_count;
+    reply.cluster = (char *)(uintptr_t)config_text(c->state->config, CONF_ClusterName);
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__SUBMITTED, r->seq, &reply.base);
+    request_free(r);
+}
+
+static void step_created(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
+{
+    struct request *r = arg;
+    Wire__StepReply reply = WIRE__STEP_REPLY__INIT;
+    Wire__StepRequest *m = r->message;
+    struct spur_error refusal = { 0 };
+    const struct job *j;
+    const struct step *s;
+    struct hostlist *names;
+    struct str nodes, tasks;
+
+    if (!results || n == 0 || results[0].code < 0) {
+        if (results && n)
+            spur_fail(&refusal, results[0].code, "%s", results[0].text ? results[0].text : spur_code_text(results[0].code));
+        request_refuse(c, r, results && n ? &refusal : err, results && n ? results[0].slurm_errno : 0);
+        return;
+    }
+    j = state_job(c->state, m->job_id);
+    for (s = j ? j->steps : NULL; s && s->step_id != results[0].step_id; s = s->next)
+        ;
+    if (!s) {
+        spur_fail(&refusal, SPUR_ESTALE, "job %u has ended", m->job_id);
+        request_refuse(c, r, &refusal, 2021);
+        return;
+    }
+    str_init(&nodes);
+    str_init(&tasks);
+    names = hostlist_create();
+    for (uint32_t i = 0; i < s->alloc_count; i++) {
+        hostlist_add(names, s->allocs[i].node < c->state->node_count ? c->state->nodes[s->allocs[i].node].conf->name : "?");
+        str_addf(&tasks, "%s%u", i ? "," : "", s->allocs[i].tasks);
+    }
+    hostlist_print(names, &nodes);
+    reply.step_id = s->step_id;
+    reply.nodes = nodes.text;
+    reply.tasks_per_node = tasks.text;
+    reply.has_ntasks = reply.has_attempt = reply.has_job_id = 1;
+    reply.ntasks = s->ntasks;
+    reply.attempt = j->attempt;
+    reply.job_id = j->job_id;
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__STEP_CREATED, r->seq, &reply.base);
+    hostlist_destroy(names);
+    str_fini(&nodes);
+    str_fini(&tasks);
+    request_free(r);
+}
+
+/* scancel, update and the like: the first refusal is the answer; with several ids each has its row. */
+static void done(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
+{
+    struct request *r = arg;
+    struct spur_error refusal = { 0 };
+
+    if (!results) {
+        request_refuse(c, r, err, 0);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (results[i].code < 0) {
+            spur_fail(&refusal, results[i].code, "%s", results[i].text ? results[i].text : spur_code_text(results[i].code));
+            request_refuse(c, r, &refusal, results[i].slurm_errno);
+            return;
+        }
+    request_done(c, r);
+}
+
+/* The request's arena goes to the proposal; the request itself needs what it points to only until the answer, which comes before the
+ * proposal's arena is freed. */
+static void request_propose(struct ctl *c, struct request *r, struct admitted *adm, const struct proposal_blobs *blobs, proposed_fn then)
+{
+    if (adm->op_count == 0) {
+        request_done(c, r);
+        return;
+    }
+    propose(c, adm->ops, adm->op_count, blobs, &r->arena, then, r);
+}
+
+/* ---- handlers: one a row of the table ----------------------------------------------------------------------------- */
+
+static void handle_ping(struct ctl *c, struct request *r)
+{
+    Wire__Pong pong = WIRE__PONG__INIT;
+
+    pong.host = c->name;
+    pong.role = (char *)(uintptr_t)(c->role == SPUR_STORE_LEADER ? "leader" : c->role == SPUR_STORE_FOLLOWER ? "follower" : "starting");
+    pong.leader = c->leader;
+    pong.version = (char *)(uintptr_t)PACKAGE_VERSION;
+    pong.has_index = 1;
+    pong.index = c->state->index;
+    pong.cluster = (char *)(uintptr_t)config_text(c->file_config, CONF_ClusterName);
+    pong.has_boot_wall_ms = 1;
+    pong.boot_wall_ms = c->boot_wall_ms;
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__PONG, r->seq, &pong.base);
+    request_free(r);
+}
+
+/* Could any of its partitions ever hold it, empty and whole? The select plugin's word, as a fact for admit. */
+static const char *request_never(struct ctl *c, struct request *r, const Wire__JobSpec *spec)
+{
+    struct spur_error err = { 0 };
+    struct str names;
+    char *cursor, *name;
+    bool is_asked = false, fits = false;
+
+    str_init(&names);
+    if (spec->partition && *spec->partition)
+        str_add(&names, spec->partition);
+    else if (config_default_partition(c->state->config) >= 0)
+        str_add(&names, c->state->config->partitions[config_default_partition(c->state->config)].name);
+    cursor = names.text;
+    while (!fits && (name = word_next(&cursor, ","))) {
+        const struct config_partition *part = config_partition_find(c->state->config, name);
+        struct spur_placement *room;
+        struct spur_ask ask;
+        int rc;
+
+        if (!part)
+            continue;
+        if (ask_build_spec(c->state, spec, part, &r->arena, &ask, &err) < 0) {
+            is_asked = true;
+            continue;
+        }
+        room = placement_room(c->state, &r->arena, ask.max_nodes);
+        rc = c->plugins.select->place(c->plugins.select_self, state_view(c->state), &ask, room, &err);
+        is_asked = true;
+        fits = rc != SPUR_ENEVER;
+    }
+    str_fini(&names);
+    return is_asked && !fits ? arena_copy(&r->arena, err.text) : NULL;
+}
+
+static void submit_named(struct ctl *c, void *arg, const struct named *n)
+{
+    struct request *r = arg;
+    Wire__SubmitRequest *m = r->message;
+    struct facts facts = { .user = n->user, .group = n->group, .groups = n->groups, .group_count = n->group_count,
+                           .wall_ms = clock_wall_ms(), .is_local = r->who.is_local };
+    struct admitted adm = { 0 };
+    struct proposal_blobs blobs = { 0 };
+    struct spur_error err = { 0 };
+
+    for (size_t i = 0; i < m->n_blobs; i++) {
+        uint8_t hash[32];
+
+        crypto_generichash(hash, sizeof hash, m->blobs[i]->data.data, m->blobs[i]->data.len, NULL, 0);
+        if (m->blobs[i]->hash.len != 32 || memcmp(hash, m->blobs[i]->hash.data, 32) != 0) {
+            spur_fail(&err, SPUR_EINVAL, "script or environment does not match its hash");
+            request_refuse(c, r, &err, 0);
+            return;
+        }
+    }
+    facts.never = request_never(c, r, m->spec);
+    if (admit_submit(c->state, m, &r->who, &facts, &r->arena, &adm, &err) < 0) {
+        request_refuse(c, r, &err, adm.slurm_errno);
+        return;
+    }
+    if (adm.op_count == 0) {            /* a token we know: the first answer again */
+        struct op_result first = { 0 };
+
+        if (m->token.len == 16 && state_token(c->state, m->token.data, m->token_wall_ms, &first) == 1) {
+            submitted(c, r, &first, 1, NULL);
+            return;
+        }
+    }
+    r->warnings = adm.warnings;
+    r->warning_count = adm.warning_count;
+    blobs.blobs = m->blobs;
+    blobs.count = m->n_blobs;
+    request_propose(c, r, &adm, &blobs, submitted);
+}
+
+static void handle_submit(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, submit_named, r); }
+
+static void test_named(struct ctl *c, void *arg, const struct named *n)
+{
+    struct request *r = arg;
+    Wire__SubmitRequest *m = r->message;
+    struct facts facts = { .user = n->user, .group = n->group, .groups = n->groups, .group_count = n->group_count, .wall_ms = clock_wall_ms() };
+    struct admitted adm = { 0 };
+    struct spur_error err = { 0 };
+    Wire__WouldRunReply reply = WIRE__WOULD_RUN_REPLY__INIT;
+    const struct config_partition *part;
+    struct spur_placement *room;
+    struct spur_ask ask;
+    struct hostlist *names;
+    struct str nodes;
+    const Wire__JobSpec *spec;
+    int64_t start;
+
+    facts.never = request_never(c, r, m->spec);
+    if (admit_submit(c->state, m, &r->who, &facts, &r->arena, &adm, &err) < 0) {
+        request_refuse(c, r, &err, adm.slurm_errno);
+        return;
+    }
+    spec = adm.op_count ? adm.ops[0]->submit->spec : m->spec;
+    part = spec->partition ? config_partition_find(c->state->config, spec->partition) : NULL;
+    if (!part && config_default_partition(c->state->config) >= 0)
+        part = &c->state->config->partitions[config_default_partition(c->state->config)];
+    if (!part || ask_build_spec(c->state, spec, part, &r->arena, &ask, &err) < 0) {
+        request_refuse(c, r, &err, 2014);
+        return;
+    }
+    room = placement_room(c->state, &r->arena, ask.max_nodes);
+    start = plan_when(c->plan, c->state, &c->plugins, &ask, part, spec->has_time_limit_min ? spec->time_limit_min : part->max_time_min,
+                      clock_wall_ms() / 1000, room, &err);
+    if (!start) {
+        request_refuse(c, r, &err, 2014);
+        return;
+    }
+    names = hostlist_create();
+    str_init(&nodes);
+    reply.has_cpus = reply.has_start_wall_s = 1;
+    for (uint32_t i = 0; i < room->pick_count; i++) {
+        const struct spur_node_pick *pick = spur_placement_pick(room, i);
+
+        hostlist_add(names, c->state->nodes[pick->node].conf->name);
+        reply.cpus += pick->cpus;
+    }
+    hostlist_print(names, &nodes);
+    reply.start_wall_s = start;
+    reply.nodes = nodes.text;
+    reply.partition = part->name;
+    reply.has_job_id = 1;
+    reply.job_id = c->state->next_job_id;
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__WOULD_RUN, r->seq, &reply.base);
+    hostlist_destroy(names);
+    str_fini(&nodes);
+    request_free(r);
+}
+
+static void handle_test_only(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, test_named, r); }
+
+typedef int (*admit_fn)(struct state *, const void *, const struct spur_identity *, const struct facts *, struct arena *, struct admitted *, struct spur_error *);
+
+static void request_admit(struct ctl *c, struct request *r, admit_fn admit, const struct named *n)
+{
+    struct facts facts = { .wall_ms = clock_wall_ms(), .is_local = r->who.is_local };
+    struct admitted adm = { 0 };
+    struct spur_error err = { 0 };
+
+    if (n) {
+        facts.user = n->user;
+        facts.group = n->group;
+        facts.groups = n->groups;
+        facts.group_count = n->group_count;
+    }
+    if (admit(c->state, r->message, &r->who, &facts, &r->arena, &adm, &err) < 0)
+        request_refuse(c, r, &err, adm.slurm_errno);
+    else
+        request_propose(c, r, &adm, NULL, done);
+}
+
+static void cancel_named(struct ctl *c, void *arg, const struct named *n)
+{
+    struct request *r = arg;
+    struct facts facts = { .user = n->user, .group = n->group, .wall_ms = clock_wall_ms() };
+    struct admitted adm = { 0 };
+    struct spur_error err = { 0 };
+
+    r->done = arena_alloc(&r->arena, sizeof *r->done);
+    wire__done_reply__init(r->done);
+    if (admit_cancel(c->state, r->message, &r->who, &facts, &r->arena, &adm, r->done, &err) < 0)
+        request_refuse(c, r, &err, adm.slurm_errno);
+    else
+        request_propose(c, r, &adm, NULL, done);
+}
+
+static void handle_cancel(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, cancel_named, r); }
+
+static int admit_job_update_any(struct state *s, const void *m, const struct spur_identity *w, const struct facts *f, struct arena *a, struct admitted *o, struct spur_error *e)
+{ return admit_job_update(s, m, w, f, a, o, e); }
+static int admit_node_update_any(struct state *s, const void *m, const struct spur_identity *w, const struct facts *f, struct arena *a, struct admitted *o, struct spur_error *e)
+{ return admit_node_update(s, m, w, f, a, o, e); }
+static int admit_partition_update_any(struct state *s, const void *m, const struct spur_identity *w, const struct facts *f, struct arena *a, struct admitted *o, struct spur_error *e)
+{ return admit_partition_update(s, m, w, f, a, o, e); }
+
+static void job_update_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_job_update_any, n); }
+static void node_update_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_node_update_any, n); }
+static void partition_update_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_partition_update_any, n); }
+static void handle_job_update(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, job_update_named, r); }
+static void handle_node_update(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, node_update_named, r); }
+static void handle_partition_update(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, partition_update_named, r); }
+
+static void handle_step_create(struct ctl *c, struct request *r)
+{
+    Wire__StepRequest *m = r->message;
+    struct facts facts = { .wall_ms = clock_wall_ms() };
+    struct admitted adm = { 0 };
+    struct proposal_blobs blobs = { 0 };
+    struct spur_error err = { 0 };
+    const struct job *j;
+    Wire__OpStep *op;
+    uint32_t ntasks = 0;
+
+    if (admit_step(c->state, m, &r->who, &facts, &r->arena, &adm, &err) < 0 || !(j = state_job(c->state, m->job_id)) || adm.op_count == 0) {
+        request_refuse(c, r, &err, adm.slurm_errno);
+        return;
+    }
+    op = adm.ops[0]->step;
+    if (step_place(c->state, j, op->spec, &r->arena, &op->allocs, &op->n_allocs, &ntasks, &err) < 0) {
+        request_refuse(c, r, &err, err.code == SPUR_ELATER ? 2059 : 2014);
+        return;
+    }
+    op->spec->has_ntasks = 1;
+    op->spec->ntasks = ntasks;
+    if (m->has_env) {
+        Wire__Blob *b = arena_alloc(&r->arena, sizeof *b);
+        Wire__Blob **row = arena_alloc(&r->arena, sizeof *row);
+
+        wire__blob__init(b);
+        b->data = m->env;
+        b->hash.len = 32;
+        b->hash.data = arena_alloc(&r->arena, 32);
+        crypto_generichash(b->hash.data, 32, m->env.data, m->env.len, NULL, 0);
+        *row = b;
+        blobs.blobs = row;
+        blobs.count = 1;
+        op->has_env_hash = 1;
+        op->env_hash = b->hash;
+    }
+    request_propose(c, r, &adm, &blobs, step_created);
+}
+
+static void handle_reconfigure(struct ctl *c, struct request *r)
+{
+    struct spur_error err = { 0 };
+
+    if (ctl_reconfigure(c, done, r, &err) < 0)
+        request_refuse(c, r, &err, 0);
+}
+
+static void handle_shutdown(struct ctl *c, struct request *r)
+{
+    log_line(SPUR_LOG_INFO, "shutdown asked for by uid %u", r->who.uid);
+    request_done(c, r);
+    uv_kill(uv_os_getpid(), SIGTERM);
+}
+
+static void handle_wait(struct ctl *c, struct request *r)
+{
+    const Wire__WaitRequest *m = r->message;
+    const struct job *j = state_job(c->state, m->job_id);
+    struct peer *p = ctl_peer(c, r->conn);
+    struct spur_error err = { 0 };
+
+    if (!j || !admit_sees_job(c->state, j, &r->who, r->rank)) {
+        spur_fail(&err, SPUR_ENOTFOUND, "Invalid job id specified");
+        request_refuse(c, r, &err, 2017);
+        return;
+    }
+    if (p)
+        waits_add(c, p, r->seq, m);
+    request_free(r);
+}
+
+static void handle_config_files(struct ctl *c, struct request *r)
+{
+    Wire__ConfigFiles files = WIRE__CONFIG_FILES__INIT;
+    const struct config *cfg = c->state->config;
+
+    files.slurm = cfg->slurm_text;
+    files.gres = cfg->gres_text;
+    files.topology = cfg->topology_text;
+    files.cgroup = cfg->cgroup_text;
+    files.spur = cfg->spur_text;
+    files.has_version = 1;
+    files.version = c->state->config_version;
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__CONFIG_TEXTS, r->seq, &files.base);
+    request_free(r);
+}
+
+static void handle_script(struct ctl *c, struct request *r)
+{
+    const Wire__ScriptRequest *m = r->message;
+    const struct job *j = state_job(c->state, m->job_id);
+    Wire__Blob reply = WIRE__BLOB__INIT;
+    struct spur_error err = { 0 };
+    const uint8_t *data = NULL;
+
+    if (j && !admit_owns_job(j, &r->who, r->rank)) {
+        spur_fail(&err, SPUR_EDENIED, "Access/permission denied");
+        request_refuse(c, r, &err, 2002);
+        return;
+    }
+    if (j && j->has_script)
+        data = blobs_get(c, j->script_hash, &reply.data.len);
+    if (!data) {
+        spur_fail(&err, SPUR_ENOTFOUND, j ? "job script not available" : "Invalid job id specified");
+        request_refuse(c, r, &err, j ? 0 : 2017);
+        return;
+    }
+    reply.data.data = (uint8_t *)(uintptr_t)data;
+    reply.hash.data = (uint8_t *)(uintptr_t)j->script_hash;
+    reply.hash.len = 32;
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__SCRIPT_TEXT, r->seq, &reply.base);
+    request_free(r);
+}
+
+static void handle_vouch(struct ctl *c, struct request *r)
+{
+    const Wire__VouchRequest *m = r->message;
+    Wire__VouchReply reply = WIRE__VOUCH_REPLY__INIT;
+    struct spur_transcript t = { .size = sizeof t, .cluster = config_text(c->file_config, CONF_ClusterName) };
+    struct spur_error err = { 0 };
+    uint8_t proof[SPUR_PROOF_MAX];
+    size_t len = 0;
+
+    if (!r->who.is_local || m->transcript.len != sizeof t.hash || !SPUR_HAS(c->auth_ops, vouch)) {
+        spur_fail(&err, SPUR_EDENIED, "only a local caller can be vouched for");
+        request_refuse(c, r, &err, 2002);
+        return;
+    }
+    memcpy(t.hash, m->transcript.data, sizeof t.hash);
+    if (c->auth_ops->vouch(c->auth->self, &t, r->who.uid, r->who.gid, proof, &len, &err) < 0) {
+        request_refuse(c, r, &err, 0);
+        return;
+    }
+    reply.proof.data = proof;
+    reply.proof.len = len;
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__VOUCHED, r->seq, &reply.base);
+    request_free(r);
+}
+
+static void handle_register(struct ctl *c, struct request *r)
+{
+    struct peer *p = ctl_peer(c, r->conn);
+
+    if (p)
+        nodes_register(c, p, r->seq, r->message);
+    request_free(r);
+}
+
+static void handle_heartbeat(struct ctl *c, struct request *r)
+{
+    struct peer *p = ctl_peer(c, r->conn);
+
+    if (p)
+        nodes_heartbeat(c, p, r->seq, r->message);
+    request_free(r);
+}
+
+static void handle_report(struct ctl *c, struct request *r)
+{
+    struct peer *p = ctl_peer(c, r->conn);
+
+    if (p)
+        nodes_report(c, p, r->seq, r->message);
+    request_free(r);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------ */
+
+#define D(name) &wire__##name##__descriptor
+/* Requests: message, what its body is, who handles it; a reader's handler is NULL (queries.c). */
+static const struct handler { uint16_t type; const ProtobufCMessageDescriptor *body; void (*run)(struct ctl *, struct request *); } handlers[] = {
+    { WIRE__MESSAGE_TYPE__PING,        D(empty),               handle_ping },
+    { WIRE__MESSAGE_TYPE__SUBMIT,      D(submit_request),      handle_submit },
+    { WIRE__MESSAGE_TYPE__TEST_ONLY,   D(submit_request),      handle_test_only },
+    { WIRE__MESSAGE_TYPE__CANCEL,      D(cancel_request),      handle_cancel },
+    { WIRE__MESSAGE_TYPE__JOB_UPDATE,  D(job_update_request),  handle_job_update },
+    { WIRE__MESSAGE_TYPE__NODE_UPDATE, D(node_update_request), handle_node_update },
+    { WIRE__MESSAGE_TYPE__PARTITION_UPDATE, D(partition_update_request), handle_partition_update },
+    { WIRE__MESSAGE_TYPE__STEP_CREATE, D(step_request),        handle_step_create },
+    { WIRE__MESSAGE_TYPE__RECONFIGURE, D(empty),               handle_reconfigure },
+    { WIRE__MESSAGE_TYPE__SHUTDOWN,    D(empty),               handle_shutdown },
+    { WIRE__MESSAGE_TYPE__WAIT,        D(wait_request),        handle_wait },
+    { WIRE__MESSAGE_TYPE__CONFIG_FILES, D(empty),              handle_config_files },
+    { WIRE__MESSAGE_TYPE__SCRIPT,      D(script_request),      handle_script },
+    { WIRE__MESSAGE_TYPE__VOUCH,       D(vouch_request),       handle_vouch },
+    { WIRE__MESSAGE_TYPE__REGISTER,    D(register_request),    handle_register },
+    { WIRE__MESSAGE_TYPE__HEARTBEAT,   D(heartbeat),           handle_heartbeat },
+    { WIRE__MESSAGE_TYPE__REPORT,      D(report),              handle_report },
+    { WIRE__MESSAGE_TYPE__JOBS,        D(jobs_request),        NULL },
+    { WIRE__MESSAGE_TYPE__NODES,       D(nodes_request),       NULL },
+    { WIRE__MESSAGE_TYPE__PARTITIONS,  D(empty),               NULL },
+    { WIRE__MESSAGE_TYPE__CONFIG,      D(empty),               NULL },
+    { WIRE__MESSAGE_TYPE__STEPS,       D(steps_request),       NULL },
+    { WIRE__MESSAGE_TYPE__STATS,       D(empty),               NULL },
+};
+#undef D
+
+void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, const uint8_t *body)
+{
+    struct ctl *c = ctl;
+    struct peer *p = rpc_user(conn);
+    const struct spur_identity *who = rpc_identity(conn);
+    const struct handler *h = NULL;
+    struct spur_error err = { 0 };
+    struct request *r;
+
+    for (size_t i = 0; i < sizeof handlers / sizeof *handlers && !h; i++)
+        if (handlers[i].type == f->type)
+            h = &handlers[i];
+    p->rank = c->state->config ? admit_rank(c->state, who) : RANK_USER;
+    if (!h || admit_message(f->type, who, p->rank, &err) < 0) {
+        if (!h)
+            spur_fail(&err, SPUR_EDENIED, "message %u is none that a controller takes", f->type);
+        rpc_refuse(conn, f->seq, &err, 2002);
+        return;
+    }
+    if (!c->state->config || (c->role != SPUR_STORE_LEADER && f->type != WIRE__MESSAGE_TYPE__PING)) {
+        spur_fail(&err, SPUR_ENOTLEADER, "%s is not the leader yet", c->name);
+        rpc_refuse(conn, f->seq, &err, 0);
+        return;
+    }
+    if (!h->run) {
+        query_start(c, p, f->type, f->seq, body, f->length);
+        return;
+    }
+    r = mem_alloc(sizeof *r);
+    arena_init(&r->arena, 0);
+    r->conn = p->number;
+    r->seq = f->seq;
+    r->type = f->type;
+    r->who = *who;
+    r->rank = p->rank;
+    r->message = wire_unpack(h->body, body, f->length, &r->arena);
+    if (!r->message) {
+        spur_fail(&err, SPUR_ESYNTAX, "message %u cannot be read", f->type);
+        request_refuse(c, r, &err, 0);
+        return;
+    }
+    h->run(c, r);
+}
+
+void dispatch_opened(void *ctl, struct rpc_conn *conn)
+{
+    struct ctl *c = ctl;
+    struct peer *p = mem_alloc(sizeof *p);
+
+    p->conn = conn;
+    p->number = ++c->next_conn;
+    rpc_set_user(conn, p);
+    table_put(&c->conns, p->number, p);
+}
+
+void dispatch_closed(void *ctl, struct rpc_conn *conn, const struct spur_error *why)
+{
+    struct ctl *c = ctl;
+    struct peer *p = rpc_user(conn);
+
+    if (!p) {
+        if (why && why->code)
+            log_line(SPUR_LOG_WARN, "%s", why->text);
+        return;
+    }
+    table_del(&c->conns, p->number);
+    query_drop_all(p);
+    waits_forget(c, p->number);
+    nodes_gone(c, p);
+    free(p->nodes);
+    free(p);
+}

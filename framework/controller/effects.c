@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* effects.c - what apply said, done in the world: launches, signals, kills, answers. On the leader only.
+ *
+ * Every effect is idempotent by job id and attempt and carries the fencing number, so it may be sent again at any time: when a node
+ * comes back, when a launch was not confirmed, when a new leader walks the state. Nothing waits for a node: each launch has a deadline
+ * (BatchStartTimeout), each kill is repeated until the node says that nothing of the job is alive there.
+ */
+#include <stdlib.h>
+
+#include "controller/ctl.h"
+#include "wire/credential.h"
+
+#define KILL_AGAIN_MS 5000
+#define CREDENTIAL_LIFE_MS 300000
+
+static int64_t launch_deadline_ms(const struct ctl *c)
+{
+    int64_t s = config_number(c->state->config, CONF_BatchStartTimeout);
+
+    return (s > 0 ? s : 10) * 1000;
+}
+
+/* ---- launch ------------------------------------------------------------------------------------------------------------ */
+
+static Wire__NodeAlloc *effect_alloc(const struct ctl *c, const struct node_alloc *na, struct arena *a)
+{
+    Wire__NodeAlloc *w = arena_alloc(a, sizeof *w);
+
+    wire__node_alloc__init(w);
+    w->node = na->node;
+    w->name = na->node < c->state->node_count ? c->state->nodes[na->node].conf->name : (char *)"?";
+    w->has_cpus = w->has_tasks = w->has_mem_mib = 1;
+    w->cpus = na->cpus;
+    w->tasks = na->tasks;
+    w->mem_mib = na->mem_mib;
+    w->n_cores = bitmap_words(na->cores.bits);
+    w->cores = na->cores.words;
+    w->n_gres = na->gres_count;
+    w->gres = arena_alloc(a, (na->gres_count + 1) * sizeof *w->gres);
+    for (uint32_t i = 0; i < na->gres_count; i++) {
+        w->gres[i] = arena_alloc(a, sizeof **w->gres);
+        wire__gres_alloc__init(w->gres[i]);
+        w->gres[i]->name = na->gres[i].name;
+        w->gres[i]->type = na->gres[i].type;
+        w->gres[i]->has_count = w->gres[i]->has_mask = 1;
+        w->gres[i]->count = na->gres[i].count;
+        w->gres[i]->mask = na->gres[i].mask;
+    }
+    return w;
+}
+
+static void effect_step_nodes(const struct ctl *c, Wire__Launch *l, const struct node_alloc *allocs, uint32_t n, struct arena *a)
+{
+    uint32_t task = 0;
+
+    l->n_step_nodes = n;
+    l->step_nodes = arena_alloc(a, (n + 1) * sizeof *l->step_nodes);
+    for (uint32_t i = 0; i < n; i++) {
+        l->step_nodes[i] = arena_alloc(a, sizeof **l->step_nodes);
+        wire__step_node__init(l->step_nodes[i]);
+        l->step_nodes[i]->name = allocs[i].node < c->state->node_count ? c->state->nodes[allocs[i].node].conf->name : (char *)"?";
+        l->step_nodes[i]->tasks = allocs[i].tasks;
+        l->step_nodes[i]->has_first_task = 1;
+        l->step_nodes[i]->first_task = task;
+        task += allocs[i].tasks;
+    }
+}
+
+/* Sends one step (or the batch script, st NULL) of a job to one of its nodes. Nodes that are not connected get it when they register. */
+static void effect_launch(struct ctl *c, const struct job *j, const struct step *st, uint32_t rank)
+{
+    const struct node_alloc *allocs = st ? st->allocs : j->allocs;
+    uint32_t count = st ? st->alloc_count : j->alloc_count;
+    struct peer *agent = nodes_agent(c, allocs[rank].node);
+    Wire__Launch l = WIRE__LAUNCH__INIT;
+    Wire__Credential cred = WIRE__CREDENTIAL__INIT;
+    struct spur_error err = { 0 };
+    uint8_t signature[64];
+    struct arena a;
+
+    if (!agent)
+        return;
+    arena_init(&a, 0);
+    l.spec = job_spec_unpack(j);
+    l.job = job_info(c->state, j, ~UINT64_C(0), clock_wall_ms() / 1000, &a);
+    l.has_node_rank = l.has_restarts = 1;
+    l.restarts = j->restarts;
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        if (j->allocs[i].node == allocs[rank].node)
+            l.node_rank = i;
+    if (st) {
+        l.step = st->spec;
+    } else if (j->has_script) {
+        l.script.data = (uint8_t *)(uintptr_t)blobs_get(c, j->script_hash, &l.script.len);
+        l.has_script = l.script.data != NULL;
+        if (l.has_script)
+            l.script.data = arena_copy_bytes(&a, l.script.data, l.script.len);
+    }
+    if (st ? st->has_env : j->has_env) {
+        l.env.data = (uint8_t *)(uintptr_t)blobs_get(c, st ? st->env_hash : j->env_hash, &l.env.len);
+        l.has_env = l.env.data != NULL;
+    }
+    effect_step_nodes(c, &l, allocs, count, &a);
+
+    cred.cluster = (char *)(uintptr_t)config_text(c->state->config, CONF_ClusterName);
+    cred.job_id = j->job_id;
+    cred.step_id = st ? st->step_id : STEP_BATCH;
+    cred.attempt = j->attempt;
+    cred.uid = j->uid;
+    cred.gid = j->gid;
+    cred.n_groups = j->group_count;
+    cred.groups = j->groups;
+    cred.user = j->user;
+    cred.n_nodes = count;
+    cred.nodes = arena_alloc(&a, (count + 1) * sizeof *cred.nodes);
+    for (uint32_t i = 0; i < count; i++)
+        cred.nodes[i] = effect_alloc(c, &allocs[i], &a);
+    cred.fence = c->fence;
+    cred.issued_wall_ms = clock_wall_ms();
+    cred.expires_wall_ms = cred.issued_wall_ms + CREDENTIAL_LIFE_MS;
+    if (st && st->has_io_key) {
+        cred.has_io_key = cred.has_io_port = 1;
+        cred.io_key.data = (uint8_t *)(uintptr_t)st->io_key;
+        cred.io_key.len = sizeof st->io_key;
+        cred.io_host = st->io_host;
+        cred.io_port = st->io_port;
+    }
+    if (credential_seal(&cred, &l, &a, &err) < 0 ||
+        c->auth_ops->sign(c->auth->self, CREDENTIAL_PURPOSE, l.credential.data, l.credential.len, signature, &err) < 0) {
+        log_line(SPUR_LOG_ERROR, "job %u: cannot sign the launch: %s", j->job_id, err.text);
+    } else {
+        l.signature.data = signature;
+        l.signature.len = sizeof signature;
+        l.signer = c->name;
+        rpc_send(agent->conn, WIRE__MESSAGE_TYPE__LAUNCH, 0, &l.base);
+    }
+    if (l.spec)
+        wire__job_spec__free_unpacked(l.spec, NULL);
+    arena_fini(&a);
+}
+
+static void effect_start(struct ctl *c, const struct job *j)
+{
+    c->starts++;
+    if (j->is_batch && j->alloc_count) {
+        effect_launch(c, j, NULL, 0);
+        alarm_set(c, launch_deadline_ms(c), ALARM_LAUNCH, (uint64_t)j->job_id << 32 | j->attempt);
+    }
+    if (j->time_limit_min < MINUTES_NOT_SET) {
+        Wire__JobSpec *spec = job_spec_unpack(j);
+        int64_t over = config_number(c->state->config, CONF_OverTimeLimit);
+        int64_t limit = ((int64_t)j->time_limit_min + (over > 0 ? over : 0)) * 60000;
+
+        alarm_set(c, limit, ALARM_JOB_LIMIT, j->job_id);
+        if (spec && spec->has_warn_signal)
+            alarm_set(c, limit - (int64_t)spec->warn_time_s * 1000, ALARM_JOB_WARN, j->job_id);
+        if (spec)
+            wire__job_spec__free_unpacked(spec, NULL);
+    }
+}
+
+/* ---- kill and signal ---------------------------------------------------------------------------------------------------- */
+
+static void effect_kill_on(struct ctl *c, const struct job *j, uint32_t node, const Wire__Kill *k)
+{
+    struct peer *agent = nodes_agent(c, node);
+
+    (void)j;
+    if (agent)
+        rpc_send(agent->conn, WIRE__MESSAGE_TYPE__KILL, 0, &k->base);
+}
+
+static void kill_fill(struct ctl *c, const struct job *j, Wire__Kill *k, int signal)
+{
+    wire__kill__init(k);
+    k->job_id = j->job_id;
+    k->has_attempt = k->has_fence = 1;
+    k->attempt = j->attempt;
+    k->fence = c->fence;
+    k->signal = (uint32_t)signal;
+}
+
+static void effect_kill(struct ctl *c, const struct job *j)
+{
+    Wire__Kill k;
+
+    kill_fill(c, j, &k, 15);
+    k.has_kill_wait_s = k.has_until_empty = 1;
+    k.kill_wait_s = (uint32_t)config_number(c->state->config, CONF_KillWait);
+    k.until_empty = 1;
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        if (!j->allocs[i].gone)
+            effect_kill_on(c, j, j->allocs[i].node, &k);
+    alarm_set(c, KILL_AGAIN_MS, ALARM_KILL_AGAIN, (uint64_t)j->job_id << 32 | j->attempt);
+}
+
+static void effect_signal(struct ctl *c, const struct event *e)
+{
+    const struct job *j = state_job(c->state, e->job_id);
+    Wire__Kill k;
+
+    if (!j || !j->alloc_count)
+        return;
+    kill_fill(c, j, &k, e->signal);
+    if (e->step_id != EVENT_NO_STEP) {
+        k.has_step_id = 1;
+        k.step_id = e->step_id;
+    }
+    k.has_batch_only = e->batch_only;
+    k.batch_only = e->batch_only;
+    k.has_full = e->full;
+    k.full = e->full;
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        if (!e->batch_only || i == 0)
+            effect_kill_on(c, j, j->allocs[i].node, &k);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------------- */
+
+static void effect_step(struct ctl *c, const struct event *e)
+{
+    const struct job *j = state_job(c->state, e->job_id);
+    const struct step *st;
+
+    for (st = j ? j->steps : NULL; st && st->step_id != e->step_id; st = st->next)
+        ;
+    if (!st)
+        return;
+    for (uint32_t i = 0; i < st->alloc_count; i++)
+        effect_launch(c, j, st, i);
+}
+
+void effects_run(struct ctl *c, const struct event *events, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct event *e = &events[i];
+        const struct job *j = e->job_id ? state_job(c->state, e->job_id) : NULL;
+
+        switch (e->kind) {
+        case EV_JOB_STARTED:
+            if (j)
+                effect_start(c, j);
+            waits_event(c, e->job_id);
+            break;
+        case EV_STEP_CREATED:
+            effect_step(c, e);
+            break;
+        case EV_JOB_KILL:
+            if (j)
+                effect_kill(c, j);
+            break;
+        case EV_JOB_SIGNAL:
+            effect_signal(c, e);
+            break;
+        case EV_JOB_ENDED:
+            alarm_set(c, (config_number(c->state->config, CONF_MinJobAge) + 1) * 1000, ALARM_PURGE, 0);
+            /* fall through */
+        case EV_JOB_GONE:
+            waits_event(c, e->job_id);
+            if (j && j->array_job_id && j->array_job_id != j->job_id)
+                waits_event(c, j->array_job_id);
+            ctl_plan_soon(c);
+            break;
+        case EV_CONFIG_CHANGED:
+            nodes_watch(c);
+            ctl_plan_soon(c);
+            break;
+        case EV_JOB_SUBMITTED: case EV_JOB_REQUEUED: case EV_JOB_CHANGED: case EV_NODE_CHANGED:
+            ctl_plan_soon(c);
+            break;
+        case EV_STEP_ENDED: case EV_JOB_PURGED: case EV_REPORT_TAKEN:
+            break;
+        }
+    }
+}
+
+/* ---- alarms ------------------------------------------------------------------------------------------------------------- */
+
+static void effect_propose(struct ctl *c, Wire__Op *op, struct arena *take_arena)
+{
+    Wire__Op **ops = arena_alloc(take_arena, sizeof *ops);
+
+    *ops = op;
+    propose(c, ops, 1, NULL, take_arena, NULL, NULL);
+}
+
+/* A launch that no node has confirmed: told to the log as a failed one, so that the job is requeued elsewhere by the same rule. */
+static void effect_launch_late(struct ctl *c, const struct job *j)
+{
+    struct arena a;
+    Wire__Op *op;
+    Wire__Report *r;
+
+    arena_init(&a, 0);
+    op = arena_alloc(&a, sizeof *op);
+    wire__op__init(op);
+    op->report = arena_alloc(&a, sizeof *op->report);
+    wire__op_report__init(op->report);
+    r = arena_alloc(&a, sizeof *r);
+    wire__report__init(r);
+    r->node = arena_copy(&a, c->state->nodes[j->allocs[0].node].conf->name);
+    r->kind = WIRE__REPORT__KIND__LAUNCH_FAILED;
+    r->job_id = j->job_id;
+    r->has_step_id = 1;
+    r->step_id = STEP_BATCH;
+    r->attempt = j->attempt;
+    r->text = arena_printf(&a, "node %s did not confirm the launch within %lld s", r->node, (long long)(launch_deadline_ms(c) / 1000));
+    op->report->report = r;
+    log_line(SPUR_LOG_WARN, "job %u: %s", j->job_id, r->text);
+    effect_propose(c, op, &a);
+}
+
+static void effect_limit(struct ctl *c, const struct job *j)
+{
+    int64_t over = config_number(c->state->config, CONF_OverTimeLimit);
+    int64_t left = j->start_cluster_ms + ((int64_t)j->time_limit_min + (over > 0 ? over : 0)) * 60000 - ctl_cluster_ms(c);
+    struct arena a;
+    Wire__Op *op;
+
+    if (left > 0) {             /* the limit was raised meanwhile */
+        alarm_set(c, left, ALARM_JOB_LIMIT, j->job_id);
+        return;
+    }
+    arena_init(&a, 0);
+    op = arena_alloc(&a, sizeof *op);
+    wire__op__init(op);
+    op->time_limit = arena_alloc(&a, sizeof *op->time_limit);
+    wire__op_time_limit__init(op->time_limit);
+    op->time_limit->job_id = j->job_id;
+    effect_propose(c, op, &a);
+}
+
+static void effect_warn(struct ctl *c, const struct job *j)
+{
+    Wire__JobSpec *spec = job_spec_unpack(j);
+    int64_t left;
+
+    if (!spec || !spec->has_warn_signal) {
+        wire__job_spec__free_unpacked(spec, NULL);
+        return;
+    }
+    left = j->start_cluster_ms + (int64_t)j->time_limit_min * 60000 - (int64_t)spec->warn_time_s * 1000 - ctl_cluster_ms(c);
+    if (left > 0) {
+        alarm_set(c, left, ALARM_JOB_WARN, j->job_id);
+    } else {
+        struct event e = { .kind = EV_JOB_SIGNAL, .job_id = j->job_id, .signal = (int)spec->warn_signal,
+                           .batch_only = (spec->warn_flags & 1) != 0, .step_id = EVENT_NO_STEP };
+
+        effect_signal(c, &e);
+    }
+    wire__job_spec__free_unpacked(spec, NULL);
+}
+
+static void effect_purge(struct ctl *c)
+{
+    struct arena a;
+    Wire__Op *op;
+
+    arena_init(&a, 0);
+    op = arena_alloc(&a, sizeof *op);
+    wire__op__init(op);
+    op->purge = arena_alloc(&a, sizeof *op->purge);
+    wire__op_purge__init(op->purge);
+    op->purge->before_cluster_ms = ctl_cluster_ms(c) - config_number(c->state->config, CONF_MinJobAge) * 1000;
+    c->purge_after_ms = clock_boot_ms() + 10000;
+    effect_propose(c, op, &a);
+}
+
+void effects_alarm(struct ctl *c, int kind, uint64_t id)
+{
+    uint32_t job_id = kind == ALARM_LAUNCH || kind == ALARM_KILL_AGAIN ? (uint32_t)(id >> 32) : (uint32_t)id;
+    const struct job *j = job_id ? state_job(c->state, job_id) : NULL;
+    bool is_this = j && (uint32_t)id == j->attempt;
+
+    if (c->role != SPUR_STORE_LEADER || c->is_stopping)
+        return;
+    switch (kind) {
+    case ALARM_LAUNCH:
+        if (is_this && j->state == JOB_RUNNING && j->alloc_count && !j->allocs[0].started)
+            effect_launch_late(c, j);
+        break;
+    case ALARM_KILL_AGAIN:
+        if (is_this && j->flags & JOB_FLAG_COMPLETING)
+            effect_kill(c, j);
+        break;
+    case ALARM_JOB_LIMIT:
+        if (j && j->state == JOB_RUNNING && !(j->flags & JOB_FLAG_COMPLETING) && j->time_limit_min < MINUTES_NOT_SET)
+            effect_limit(c, j);
+        break;
+    case ALARM_JOB_WARN:
+        if (j && j->state == JOB_RUNNING && j->time_limit_min < MINUTES_NOT_SET)
+            effect_warn(c, j);
+        break;
+    case ALARM_PURGE:           /* one purge in ten seconds clears all that are due */
+        if (config_number(c->state->config, CONF_MinJobAge) > 0) {
+            if (clock_boot_ms() >= c->purge_after_ms)
+                effect_purge(c);
+            else
+                alarm_set(c, c->purge_after_ms - clock_boot_ms() + 1, ALARM_PURGE, 0);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- again -------------------------------------------------------------------------------------------------------------- */
+
+void effects_reemit(struct ctl *c)
+{
+    struct applied out = { 0 };
+    struct arena a;
+
+    arena_init(&a, 0);
+    state_reemit(c->state, &a, &out);
+    effects_run(c, out.events, out.event_count);
+    arena_fini(&a);
+}
+
+/* A node has registered and said what runs on it: launch what it does not have, end what it should not have, repeat kills. */
+void effects_for_node(struct ctl *c, uint32_t node, const Wire__NodeInventory *inventory)
+{
+    const struct job *j;
+
+    for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); ) {
+        for (uint32_t k = 0; k < j->alloc_count; k++) {
+            if (j->allocs[k].node != node || j->allocs[k].gone)
+                continue;
+            if (j->flags & JOB_FLAG_COMPLETING)
+                effect_kill(c, j);
+            else if (j->state == JOB_RUNNING && j->is_batch && k == 0 && !j->allocs[k].started)
+                effect_launch(c, j, NULL, 0);
+        }
+    }
+    for (size_t i = 0; i < inventory->n_steps; i++) {
+        const Wire__RunningStep *s = inventory->steps[i];
+        bool is_ours = false;
+
+        j = state_job(c->state, s->job_id);
+        for (uint32_t k = 0; j && k < j->alloc_count; k++)
+            is_ours |= j->allocs[k].node == node && !j->allocs[k].gone && j->attempt == s->attempt;
+        if (!is_ours) {
+            Wire__Kill kill = WIRE__KILL__INIT;
+
+            kill.job_id = s->job_id;
+            kill.has_attempt = kill.has_fence = kill.has_kill_wait_s = kill.has_until_empty = 1;
+            kill.attempt = s->attempt;
+            kill.fence = c->fence;
+            kill.signal = 15;
+            kill.kill_wait_s = (uint32_t)config_number(c->state->config, CONF_KillWait);
+            kill.until_empty = 1;
+            log_line(SPUR_LOG_WARN, "node %s runs job %u attempt %u, which it should not: ending it", c->state->nodes[node].conf->name, s->job_id, s->attempt);
+            if (nodes_agent(c, node))
+                rpc_send(nodes_agent(c, node)->conn, WIRE__MESSAGE_TYPE__KILL, 0, &kill.base);
+        }
+    }
+}

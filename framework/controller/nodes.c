@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodes.c - agents: registration, heartbeats, reports, silence.
+ *
+ * Agents dial the controller; nothing listens on a node. One connection speaks for one node, or for many (`spurd --emulate`). A connection that
+ * closes starts the clock of SlurmdTimeout; a node that has not come back by then is lost, in the log, and its jobs with it. What the
+ * state does not replicate (load, free memory, who is connected) is written here as advice.
+ */
+#include <stdlib.h>
+
+#include "controller/ctl.h"
+#include "wire/unpack.h"
+
+struct peer *nodes_agent(struct ctl *c, uint32_t node) { return node < c->agent_room ? c->agent_of[node] : NULL; }
+
+static int64_t nodes_timeout_ms(const struct ctl *c)
+{
+    int64_t s = config_number(c->state->config, CONF_SlurmdTimeout);
+
+    return (s > 0 ? s : INT32_MAX / 1000) * 1000;
+}
+
+static void nodes_room(struct ctl *c)
+{
+    if (c->agent_room >= c->state->node_count)
+        return;
+    c->agent_of = mem_grow(c->agent_of, c->state->node_count, sizeof *c->agent_of);
+    memset(c->agent_of + c->agent_room, 0, (c->state->node_count - c->agent_room) * sizeof *c->agent_of);
+    c->is_armed = mem_grow(c->is_armed, c->state->node_count, sizeof *c->is_armed);
+    memset(c->is_armed + c->agent_room, 0, (c->state->node_count - c->agent_room) * sizeof *c->is_armed);
+    c->agent_room = c->state->node_count;
+}
+
+/* One alarm a node is under way at any time; it re-arms itself while the node is up. */
+static void nodes_arm(struct ctl *c, uint32_t node, int64_t in_ms)
+{
+    if (c->is_armed[node])
+        return;
+    c->is_armed[node] = true;
+    alarm_set(c, in_ms, ALARM_NODE_SILENT, node);
+}
+
+void nodes_watch(struct ctl *c)
+{
+    nodes_room(c);
+    for (uint32_t i = 0; i < c->state->node_count; i++)
+        if (!c->agent_of[i]) {
+            c->state->nodes[i].heard_ms = clock_boot_ms();
+            c->state->nodes[i].connected = false;
+            nodes_arm(c, i, nodes_timeout_ms(c));
+        }
+}
+
+/* What a registration is answered with, when its entry is in. */
+struct registering { uint64_t conn, seq; Wire__RegisterReply *reply; Wire__RegisterRequest *request; uint32_t *nodes; size_t count; };
+
+static void registered(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
+{
+    struct registering *r = arg;
+    struct peer *p = ctl_peer(c, r->conn);
+
+    if (!results) {
+        ctl_refuse(c, r->conn, r->seq, err, 0);
+        return;
+    }
+    (void)n;
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__REGISTERED, r->seq, &r->reply->base);
+    if (!p)
+        return;
+    for (size_t i = 0; i < r->request->n_nodes; i++) {
+        struct node *node = state_node(c->state, r->request->nodes[i]->name);
+
+        if (node)
+            effects_for_node(c, node->index, r->request->nodes[i]);
+    }
+    ctl_plan_soon(c);
+}
+
+void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, const Wire__RegisterRequest *m)
+{
+    struct arena arena;
+    struct admitted adm = { 0 };
+    struct spur_error err = { 0 };
+    struct registering *r;
+    size_t n = wire__register_request__get_packed_size(m);
+    uint8_t *bytes;
+
+    /* The request outlives its message: it is needed again when the entry is in. */
+    arena_init(&arena, 0);
+    r = arena_alloc(&arena, sizeof *r);
+    bytes = arena_alloc(&arena, n ? n : 1);
+    wire__register_request__pack(m, bytes);
+    r->request = wire_unpack(&wire__register_request__descriptor, bytes, n, &arena);
+    r->reply = arena_alloc(&arena, sizeof *r->reply);
+    wire__register_reply__init(r->reply);
+    r->conn = p->number;
+    r->seq = seq;
+    if (!r->request || admit_register(c->state, r->request, rpc_identity(p->conn), &arena, &adm, r->reply, &err) < 0) {
+        ctl_refuse(c, p->number, seq, &err, adm.slurm_errno);
+        log_line(SPUR_LOG_WARN, "registration from %s refused: %s", rpc_peer(p->conn), err.text);
+        arena_fini(&arena);
+        return;
+    }
+    r->reply->has_config_version = r->reply->has_heartbeat_ms = r->reply->has_fence = 1;
+    r->reply->config_version = c->state->config_version;
+    r->reply->heartbeat_ms = (uint32_t)(nodes_timeout_ms(c) / 4 > 30000 ? 30000 : nodes_timeout_ms(c) / 4);
+    r->reply->fence = c->fence;
+    nodes_room(c);
+    for (size_t i = 0; i < r->request->n_nodes; i++) {
+        struct node *node = state_node(c->state, r->request->nodes[i]->name);
+
+        if (!node)
+            continue;
+        if (c->agent_of[node->index] != p) {
+            p->nodes = mem_grow(p->nodes, p->node_count + 1, sizeof *p->nodes);
+            p->nodes[p->node_count++] = node->index;
+        }
+        c->agent_of[node->index] = p;
+        node->connected = true;
+        node->heard_ms = clock_boot_ms();
+        nodes_arm(c, node->index, nodes_timeout_ms(c));
+    }
+    p->heard_ms = clock_boot_ms();
+    if (adm.op_count == 0) {
+        registered(c, r, (struct op_result[]){ { 0 } }, 0, NULL);
+        arena_fini(&arena);
+        return;
+    }
+    propose(c, adm.ops, adm.op_count, NULL, &arena, registered, r);
+}
+
+void nodes_heartbeat(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Heartbeat *h)
+{
+    Wire__Empty ok = WIRE__EMPTY__INIT;
+
+    p->heard_ms = clock_boot_ms();
+    for (uint32_t i = 0; i < p->node_count; i++)
+        c->state->nodes[p->nodes[i]].heard_ms = p->heard_ms;
+    for (size_t i = 0; i < h->n_loads; i++) {
+        struct node *node = state_node(c->state, h->loads[i]->name);
+
+        if (!node || nodes_agent(c, node->index) != p)
+            continue;
+        node->load_hundredths = h->loads[i]->load_hundredths;
+        node->mem_free_mib = h->loads[i]->mem_free_mib;
+    }
+    ctl_send(c, p->number, WIRE__MESSAGE_TYPE__HEARTBEAT_OK, seq, &ok.base);
+}
+
+struct reporting { uint64_t conn, seq; Wire__ReportAck ack; };
+
+static void reported(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
+{
+    struct reporting *r = arg;
+
+    (void)n;
+    if (results)        /* a stale report is acknowledged as well: it must leave the node's spool */
+        ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__REPORT_OK, r->seq, &r->ack.base);
+    else
+        ctl_refuse(c, r->conn, r->seq, err, 0);
+}
+
+void nodes_report(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Report *m)
+{
+    struct arena arena;
+    struct admitted adm = { 0 };
+    struct spur_error err = { 0 };
+    struct reporting *r;
+
+    arena_init(&arena, 0);
+    if (admit_report(c->state, m, rpc_identity(p->conn), &arena, &adm, &err) < 0) {
+        ctl_refuse(c, p->number, seq, &err, adm.slurm_errno);
+        log_line(SPUR_LOG_WARN, "report from %s refused: %s", rpc_peer(p->conn), err.text);
+        arena_fini(&arena);
+        return;
+    }
+    r = arena_alloc(&arena, sizeof *r);
+    wire__report_ack__init(&r->ack);
+    r->conn = p->number;
+    r->seq = seq;
+    r->ack.seq = m->seq;
+    r->ack.node = arena_copy(&arena, m->node);
+    if (adm.op_count == 0) {
+        reported(c, r, (struct op_result[]){ { 0 } }, 0, NULL);
+        arena_fini(&arena);
+        return;
+    }
+    propose(c, adm.ops, adm.op_count, NULL, &arena, reported, r);
+}
+
+void nodes_gone(struct ctl *c, struct peer *p)
+{
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        uint32_t node = p->nodes[i];
+
+        if (nodes_agent(c, node) != p)
+            continue;
+        c->agent_of[node] = NULL;
+        if (node >= c->state->node_count || c->is_stopping)
+            continue;
+        c->state->nodes[node].connected = false;
+        c->state->nodes[node].heard_ms = clock_boot_ms();
+        nodes_arm(c, node, nodes_timeout_ms(c));
+    }
+}
+
+/* Rings SlurmdTimeout after the last sign of a node: lost, unless it has been heard since. */
+void nodes_alarm(struct ctl *c, uint32_t node)
+{
+    struct node *n = node < c->state->node_count ? &c->state->nodes[node] : NULL;
+    int64_t silent;
+    struct arena arena;
+    Wire__OpNodeLost *lost;
+    Wire__Op *op, **ops;
+
+    if (!n)
+        return;
+    c->is_armed[node] = false;
+    if (c->role != SPUR_STORE_LEADER)
+        return;
+    silent = clock_boot_ms() - n->heard_ms;
+    if (silent < nodes_timeout_ms(c)) {
+        nodes_arm(c, node, nodes_timeout_ms(c) - silent);
+        return;
+    }
+    if (n->base == NODE_DOWN || n->base == NODE_FUTURE || n->flags & NODE_FLAG_CLOUD)
+        return;
+    arena_init(&arena, 0);
+    lost = arena_alloc(&arena, sizeof *lost);
+    op = arena_alloc(&arena, sizeof *op);
+    ops = arena_alloc(&arena, sizeof *ops);
+    wire__op_node_lost__init(lost);
+    wire__op__init(op);
+    lost->node = arena_copy(&arena, n->conf->name);
+    lost->reason = arena_copy(&arena, "Not responding");
+    op->node_lost = lost;
+    *ops = op;
+    log_line(SPUR_LOG_ERROR, "node %s is silent for %lld s: down", n->conf->name, (long long)(silent / 1000));
+    propose(c, ops, 1, NULL, &arena, NULL, NULL);
+}

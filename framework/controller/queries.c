@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* queries.c - reads: jobs, nodes, partitions, configuration, steps, counters; streamed in parts as fast as the peer takes them.
+ *
+ * A query remembers the ids that matched when it came and a cursor; each part is built from the state as it is then, in an arena that dies
+ * with the part. A peer that does not read costs the ids only: the next part is built when its output has drained (query_drained).
+ */
+#include <stdlib.h>
+
+#include "controller/ctl.h"
+#include "wire/unpack.h"
+
+#define QUERY_PART 256              /* rows a part */
+#define QUERY_BACKLOG (1u << 20)    /* stop building at so many bytes unwritten */
+
+struct query {
+    uint16_t type;
+    uint64_t seq;
+    uint32_t *ids; size_t count, next;
+    uint64_t fields;
+    bool     expand;
+    struct arena arena; void *request;
+    struct query *older;
+};
+
+static void query_free(struct query *q)
+{
+    free(q->ids);
+    arena_fini(&q->arena);
+    free(q);
+}
+
+void query_drop_all(struct peer *p)
+{
+    while (p->queries) {
+        struct query *q = p->queries;
+
+        p->queries = q->older;
+        query_free(q);
+    }
+}
+
+static void query_add(struct query *q, uint32_t id)
+{
+    if ((q->count & (q->count - 1)) == 0)
+        q->ids = mem_grow(q->ids, q->count ? q->count * 2 : 16, sizeof *q->ids);
+    q->ids[q->count++] = id;
+}
+
+/* ---- what matches --------------------------------------------------------------------------------------------------- */
+
+/* One asked-for id: the job, its array's started tasks, or the task that has this id. */
+static bool query_add_id(struct ctl *c, struct peer *p, struct query *q, uint32_t id)
+{
+    const Wire__JobsRequest *r = q->request;
+    const struct job *j = state_job(c->state, id);
+    bool found = false;
+
+    if (j && admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank)) {
+        found = true;
+        if (admit_matches(c->state, j, r))
+            query_add(q, id);
+    }
+    if (j && j->array)
+        for (uint32_t t = 0; t < j->array->task_job_count; t++) {
+            uint32_t task = j->array->task_job[t];
+            const struct job *tj = task && task != id ? state_job(c->state, task) : NULL;
+
+            if (tj && admit_matches(c->state, tj, r))
+                query_add(q, task);
+        }
+    return found;
+}
+
+static int query_jobs(struct ctl *c, struct peer *p, struct query *q, struct spur_error *err)
+{
+    const Wire__JobsRequest *r = q->request;
+    const struct job *j;
+    size_t asked = r->n_job_ids + r->n_id_texts, found = 0;
+
+    q->fields = r->has_fields ? r->fields : ~UINT64_C(0);
+    q->expand = r->has_expand_arrays && r->expand_arrays;
+    if (!asked) {
+        for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); )
+            if (admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank) && admit_matches(c->state, j, r))
+                query_add(q, j->job_id);
+        return 0;
+    }
+    for (size_t i = 0; i < r->n_job_ids; i++)
+        found += query_add_id(c, p, q, r->job_ids[i]);
+    for (size_t i = 0; i < r->n_id_texts; i++) {
+        struct bitmap tasks;
+        bool has_tasks = false;
+        uint32_t id;
+
+        bitmap_init(&tasks, 0);
+        if (job_id_parse(r->id_texts[i], &id, &tasks, &has_tasks, err) < 0) {
+            bitmap_fini(&tasks);
+            return err->code;
+        }
+        if (!has_tasks) {
+            found += query_add_id(c, p, q, id);
+        } else {
+            bool pending_added = false;
+
+            j = state_job(c->state, id);
+            for (size_t t = bitmap_first(&tasks); t < tasks.bits; t = bitmap_next(&tasks, t)) {
+                const struct job *tj = state_array_task(c->state, id, (uint32_t)t);
+                bool is_pending = j && j->array && bitmap_test(&j->array->pending, t);
+
+                if (tj) {
+                    found++;
+                    if (admit_matches(c->state, tj, r))
+                        query_add(q, tj->job_id);
+                } else if (is_pending) {
+                    found++;
+                    if (!pending_added && admit_matches(c->state, j, r))
+                        query_add(q, id);
+                    pending_added = true;
+                }
+            }
+        }
+        bitmap_fini(&tasks);
+    }
+    if (!found && asked == 1)
+        return spur_fail(err, SPUR_ENOTFOUND, "Invalid job id specified");
+    return 0;
+}
+
+static int query_nodes(struct ctl *c, struct query *q, struct spur_error *err)
+{
+    const Wire__NodesRequest *r = q->request;
+
+    if (!r->n_nodes) {
+        for (uint32_t i = 0; i < c->state->node_count; i++)
+            query_add(q, i);
+        return 0;
+    }
+    for (size_t i = 0; i < r->n_nodes; i++) {
+        struct hostlist *h;
+
+        if (hostlist_parse(r->nodes[i], &h, err) < 0)
+            return err->code;
+        for (size_t k = 0; k < hostlist_count(h); k++) {
+            const struct node *n = state_node(c->state, hostlist_nth(h, k));
+
+            if (n)
+                query_add(q, n->index);
+        }
+        hostlist_destroy(h);
+    }
+    return 0;
+}
+
+static void query_steps(struct ctl *c, struct peer *p, struct query *q)
+{
+    const Wire__StepsRequest *r = q->request;
+    const struct job *j;
+
+    for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); ) {
+        bool wanted = r->n_job_ids == 0 && r->n_uids == 0;
+
+        for (size_t k = 0; k < r->n_job_ids; k++)
+            wanted |= r->job_ids[k] == j->job_id || r->job_ids[k] == j->array_job_id;
+        for (size_t k = 0; k < r->n_uids; k++)
+            wanted |= r->uids[k] == j->uid;
+        if (wanted && j->steps && admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank))
+            query_add(q, j->job_id);
+    }
+}
+
+/* ---- parts ---------------------------------------------------------------------------------------------------------- */
+
+static void query_part_jobs(struct ctl *c, struct peer *p, struct query *q, struct arena *a, size_t end)
+{
+    Wire__JobsReply reply = WIRE__JOBS_REPLY__INIT;
+    int64_t now = clock_wall_ms();
+
+    reply.jobs = arena_alloc(a, (end - q->next + 1) * sizeof *reply.jobs);
+    for (; q->next < end; q->next++) {
+        const struct job *j = state_job(c->state, q->ids[q->next]);
+
+        if (j)
+            reply.jobs[reply.n_jobs++] = job_info(c->state, j, q->fields, now / 1000, a);
+    }
+    reply.has_last = reply.has_wall_ms = reply.has_index = 1;
+    reply.last = q->next == q->count;
+    reply.wall_ms = now;
+    reply.index = c->state->index;
+    reply.cluster = (char *)(uintptr_t)config_text(c->state->config, CONF_ClusterName);
+    rpc_send(p->conn, WIRE__MESSAGE_TYPE__JOBS_PART, q->seq, &reply.base);
+}
+
+static void query_part_nodes(struct ctl *c, struct peer *p, struct query *q, struct arena *a, size_t end)
+{
+    Wire__NodesReply reply = WIRE__NODES_REPLY__INIT;
+
+    reply.nodes = arena_alloc(a, (end - q->next + 1) * sizeof *reply.nodes);
+    for (; q->next < end; q->next++)
+        if (q->ids[q->next] < c->state->node_count)
+            reply.nodes[reply.n_nodes++] = node_info(c->state, &c->state->nodes[q->ids[q->next]], a);
+    reply.has_last = reply.has_wall_ms = 1;
+    reply.last = q->next == q->count;
+    reply.wall_ms = clock_wall_ms();
+    reply.cluster = (char *)(uintptr_t)config_text(c->state->config, CONF_ClusterName);
+    rpc_send(p->conn, WIRE__MESSAGE_TYPE__NODES_PART, q->seq, &reply.base);
+}
+
+static void query_part_partitions(struct ctl *c, struct peer *p, struct query *q, struct arena *a, size_t end)
+{
+    Wire__PartitionsReply reply = WIRE__PARTITIONS_REPLY__INIT;
+
+    reply.partitions = arena_alloc(a, (end - q->next + 1) * sizeof *reply.partitions);
+    for (; q->next < end; q->next++)
+        if (q->ids[q->next] < c->state->config->partition_count)
+            reply.partitions[reply.n_partitions++] = partition_info(c->state, &c->state->config->partitions[q->ids[q->next]], a);
+    reply.has_last = reply.has_wall_ms = 1;
+    reply.last = q->next == q->count;
+    reply.wall_ms = clock_wall_ms();
+    reply.cluster = (char *)(uintptr_t)config_text(c->state->config, CONF_ClusterName);
+    rpc_send(p->conn, WIRE__MESSAGE_TYPE__PARTITIONS_PART, q->seq, &reply.base);
+}
+
+static void query_part_steps(struct ctl *c, struct peer *p, struct query *q, struct arena *a, size_t end)
+{
+    Wire__StepsReply reply = WIRE__STEPS_REPLY__INIT;
+    size_t room = 0, first = q->next;
+
+    for (size_t i = first; i < end; i++) {
+        const struct job *j = state_job(c->state, q->ids[i]);
+
+        for (const struct step *s = j ? j->steps : NULL; s; s = s->next)
+            room++;
+    }
+    reply.steps = arena_alloc(a, (room + 1) * sizeof *reply.steps);
+    for (; q->next < end; q->next++) {
+        const struct job *j = state_job(c->state, q->ids[q->next]);
+
+        for (const struct step *s = j ? j->steps : NULL; s; s = s->next)
+            reply.steps[reply.n_steps++] = step_info(c->state, j, s, clock_wall_ms() / 1000, a);
+    }
+    reply.has_last = reply.has_wall_ms = 1;
+    reply.last = q->next == q->count;
+    reply.wall_ms = clock_wall_ms();
+    rpc_send(p->conn, WIRE__MESSAGE_TYPE__STEPS_PART, q->seq, &reply.base);
+}
+
+struct rows { Wire__ConfigReply reply; struct arena *a; size_t room; };
+
+static void rows_add(void *arg, const char *key, const char *value)
+{
+    struct rows *r = arg;
+    Wire__KeyValue *kv = arena_alloc(r->a, sizeof *kv);
+
+    if (r->reply.n_rows == r->room) {
+        Wire__KeyValue **more = arena_alloc(r->a, (r->room * 2 + 64) * sizeof *more);
+
+        if (r->room)
+            memcpy(more, r->reply.rows, r->room * sizeof *more);
+        r->reply.rows = more;
+        r->room = r->room * 2 + 64;
+    }
+    wire__key_value__init(kv);
+    kv->key = arena_copy(r->a, key);
+    kv->value = arena_copy(r->a, value);
+    r->reply.rows[r->reply.n_rows++] = kv;
+}
+
+static void rows_number(struct rows *r, const char *key, uint64_t value)
+{
+    rows_add(r, key, arena_printf(r->a, "%llu", (unsigned long long)value));
+}
+
+static void query_rows(struct ctl *c, struct peer *p, const struct query *q, struct arena *a)
+{
+    struct rows r = { .a = a };
+    bool is_config = q->type == WIRE__MESSAGE_TYPE__CONFIG;
+
+    wire__config_reply__init(&r.reply);
+    if (is_config) {
+        struct str boot;
+
+        str_init(&boot);
+        moment_print(c->boot_wall_ms / 1000, NULL, c->boot_wall_ms / 1000, &boot);
+        rows_add(&r, "BOOT_TIME", boot.text);
+        rows_number(&r, "NEXT_JOB_ID", c->state->next_job_id);
+        config_show(c->state->config, rows_add, &r);
+        str_fini(&boot);
+    } else {
+        struct spur_store_status st = { .size = sizeof st };
+        struct rpc_counters rc = { 0 };
+
+        c->store_ops->status(c->store->self, &st);
+        rpc_counters(c->rpc, &rc);
+        rows_number(&r, "Jobs", table_count(&c->state->jobs));
+        rows_number(&r, "JobsPending", c->state->pending_jobs);
+        rows_number(&r, "JobsRunning", c->state->running_jobs);
+        rows_number(&r, "JobsSubmitted", c->submits);
+        rows_number(&r, "JobsStarted", c->starts);
+        rows_number(&r, "PlanPasses", c->passes);
+        rows_number(&r, "Entries", c->entries);
+        rows_number(&r, "LogIndex", c->state->index);
+        rows_number(&r, "LogBytes", st.log_bytes);
+        rows_number(&r, "Flushes", st.flushes);
+        rows_number(&r, "FlushP50us", st.flush_p50_us);
+        rows_number(&r, "FlushMaxus", st.flush_max_us);
+        rows_number(&r, "Connections", rc.open);
+        rows_number(&r, "ConnectionsAccepted", rc.accepted);
+        rows_number(&r, "ConnectionsRefused", rc.refused);
+        rows_number(&r, "BytesIn", rc.bytes_in);
+        rows_number(&r, "BytesOut", rc.bytes_out);
+    }
+    r.reply.has_wall_ms = 1;
+    r.reply.wall_ms = clock_wall_ms();
+    rpc_send(p->conn, is_config ? WIRE__MESSAGE_TYPE__CONFIG_ROWS : WIRE__MESSAGE_TYPE__STATS_ROWS, q->seq, &r.reply.base);
+}
+
+/* true: all sent. */
+static bool query_run(struct ctl *c, struct peer *p, struct query *q)
+{
+    do {
+        size_t end = q->next + QUERY_PART < q->count ? q->next + QUERY_PART : q->count;
+        struct arena a;
+
+        if (rpc_backlog(p->conn) > QUERY_BACKLOG)
+            return false;
+        arena_init(&a, 0);
+        switch (q->type) {
+        case WIRE__MESSAGE_TYPE__JOBS:       query_part_jobs(c, p, q, &a, end); break;
+        case WIRE__MESSAGE_TYPE__NODES:      query_part_nodes(c, p, q, &a, end); break;
+        case WIRE__MESSAGE_TYPE__PARTITIONS: query_part_partitions(c, p, q, &a, end); break;
+        case WIRE__MESSAGE_TYPE__STEPS:      query_part_steps(c, p, q, &a, end); break;
+        default:                             query_rows(c, p, q, &a); break;
+        }
+        arena_fini(&a);
+    } while (q->next < q->count);
+    return true;
+}
+
+void query_drained(void *ctl, struct rpc_conn *conn)
+{
+    struct ctl *c = ctl;
+    struct peer *p = rpc_user(conn);
+
+    while (p && p->queries) {
+        struct query *q = p->queries;
+
+        if (!query_run(c, p, q))
+            return;
+        p->queries = q->older;
+        query_free(q);
+    }
+}
+
+void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, const uint8_t *body, size_t n)
+{
+    const ProtobufCMessageDescriptor *d = type == WIRE__MESSAGE_TYPE__JOBS ? &wire__jobs_request__descriptor :
+        type == WIRE__MESSAGE_TYPE__NODES ? &wire__nodes_request__descriptor :
+        type == WIRE__MESSAGE_TYPE__STEPS ? &wire__steps_request__descriptor : &wire__empty__descriptor;
+    struct query *q = mem_alloc(sizeof *q), **last;
+    struct spur_error err = { 0 };
+    int rc = 0;
+
+    arena_init(&q->arena, 0);
+    q->type = type;
+    q->seq = seq;
+    q->request = wire_unpack(d, body, n, &q->arena);
+    if (!q->request)
+        rc = spur_fail(&err, SPUR_ESYNTAX, "message %u cannot be read", type);
+    else if (type == WIRE__MESSAGE_TYPE__JOBS)
+        rc = query_jobs(c, p, q, &err);
+    else if (type == WIRE__MESSAGE_TYPE__NODES)
+        rc = query_nodes(c, q, &err);
+    else if (type == WIRE__MESSAGE_TYPE__STEPS)
+        query_steps(c, p, q);
+    else if (type == WIRE__MESSAGE_TYPE__PARTITIONS)
+        for (uint32_t i = 0; i < c->state->config->partition_count; i++)
+            query_add(q, i);
+    if (rc < 0) {
+        rpc_refuse(p->conn, seq, &err, rc == SPUR_ENOTFOUND ? 2017 : 0);
+        query_free(q);
+        return;
+    }
+    if (!p->queries && query_run(c, p, q)) {
+        query_free(q);
+        return;
+    }
+    for (last = &p->queries; *last; last = &(*last)->older)
+        ;
+    *last = q;
+}

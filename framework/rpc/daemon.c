@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon.c - fork, new session, a pipe back to the command that was called; see daemon.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rpc/daemon.h"
+
+static int ready_fd = -1;       /* the process's one pipe to its starter */
+
+int daemon_begin(struct spur_error *err)
+{
+    char text[512];
+    ssize_t n;
+    int fds[2], null;
+    pid_t pid;
+
+    if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0)
+        return spur_fail(err, SPUR_EIO, "cannot go to the background: %s", strerror(errno));
+    if (pid > 0) {
+        close(fds[1]);
+        n = read(fds[0], text, sizeof text - 1);
+        if (n == 1 && text[0] == '\0')
+            _exit(0);
+        if (n > 0)
+            dprintf(STDERR_FILENO, "%.*s\n", (int)n, text);
+        _exit(1);
+    }
+    close(fds[0]);
+    ready_fd = fds[1];
+    setsid();
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+        dup2(null, STDERR_FILENO);
+        close(null);
+    }
+    return 0;
+}
+
+static void daemon_tell(const char *text, size_t n)
+{
+    if (ready_fd < 0)
+        return;
+    if (write(ready_fd, text, n) < 0)
+        errno = 0;      /* the command has gone: nobody to tell */
+    close(ready_fd);
+    ready_fd = -1;
+}
+
+void daemon_ready(void) { daemon_tell("", 1); }
+void daemon_failed(const char *text) { daemon_tell(text, strlen(text)); }
+
+int pid_file_write(const char *path, struct spur_error *err)
+{
+    int fd;
+
+    if (!path || !*path)
+        return 0;
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return spur_fail(err, SPUR_EIO, "%s: cannot write the process id: %s", path, strerror(errno));
+    dprintf(fd, "%d\n", (int)getpid());
+    close(fd);
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon.h - going to the background without losing the first error: the command that was called ends only when the daemon
+ * serves (exit 0) or has failed (exit 1 with its sentence). Used by spurctld and spurd, before any thread or loop exists. */
+#ifndef RPC_DAEMON_H
+#define RPC_DAEMON_H
+
+#include <spur/error.h>
+
+int  daemon_begin(struct spur_error *err);      /* returns in the background process only; a failure returns in the caller */
+void daemon_ready(void);                        /* the waiting command exits 0. Without daemon_begin: nothing */
+void daemon_failed(const char *text);           /* the waiting command prints the text and exits 1 */
+int  pid_file_write(const char *path, struct spur_error *err);  /* NULL or "": nothing */
+
+#endif
