@@ -4,6 +4,8 @@
  * A blob rides in the entry of the job that names it first, so the log makes it durable; the file is written when the entry is applied and
  * synced before a snapshot cuts that part of the log. A file is dropped with the last job that names it (blobs_sweep).
  */
+#include "controller/ctl.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +13,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "controller/ctl.h"
 
 #define BLOBS_CACHE_BYTES (16u << 20)
 #define BLOBS_MAX (64u << 20)
@@ -190,6 +190,17 @@ int blobs_sync(struct ctl *c, struct spur_error *err)
     if (syncfs(c->blobs->dir) < 0)
         return spur_fail(err, SPUR_EIO, "%s/blobs: %s", c->state_dir, strerror(errno));
     return 0;
+}
+
+void blobs_drop(struct ctl *c, const uint8_t hash[32])
+{
+    struct blob *x = table_get(&c->blobs->cache, blob_key(hash));
+    char name[65];
+
+    if (x)
+        blob_drop(c->blobs, x);
+    blob_name(hash, name);
+    unlinkat(c->blobs->dir, name, 0);
 }
 
 static void blobs_keep(void *arg, const uint8_t hash[32]) { table_put(arg, blob_key(hash), arg); }

@@ -7,6 +7,7 @@
 #ifndef CONTROLLER_CTL_H
 #define CONTROLLER_CTL_H
 
+#include "config.h"
 #include <uv.h>
 #include <spur/auth.h>
 #include <spur/priority.h>
@@ -15,6 +16,7 @@
 
 #include "admit/admit.h"
 #include "base/arena.h"
+#include "base/duration.h"
 #include "base/table.h"
 #include "config/config.h"
 #include "loader/loader.h"
@@ -105,7 +107,7 @@ bool proposer_is_idle(const struct ctl *c);
 /* effects.c: events of apply, on the leader: launches, kills, answers to those who wait. */
 void effects_run(struct ctl *c, const struct event *events, size_t n);
 void effects_reemit(struct ctl *c);             /* a new leader, a node that came back */
-void effects_for_node(struct ctl *c, uint32_t node, const Wire__NodeInventory *inventory);
+void effects_for_node(struct ctl *c, uint32_t node);
 void effects_alarm(struct ctl *c, int kind, uint64_t id);
 /* Asks for a plan pass in this turn of the loop. */
 void ctl_plan_soon(struct ctl *c);
@@ -146,6 +148,7 @@ bool blobs_have(struct ctl *c, const uint8_t hash[32]);
 /* Borrowed until the next call; NULL when it is not there. */
 const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n);
 int  blobs_sync(struct ctl *c, struct spur_error *err);                                 /* before a snapshot cuts the log */
+void blobs_drop(struct ctl *c, const uint8_t hash[32]);                                 /* no job names it any more */
 void blobs_sweep(struct ctl *c);                                                        /* drop those that no job names */
 
 /* names.c: user and group names and the groups of a user, looked up off the loop and kept for five minutes. */

@@ -81,7 +81,7 @@ static void effect_launch(struct ctl *c, const struct job *j, const struct step 
     if (!agent)
         return;
     arena_init(&a, 0);
-    l.spec = job_spec_unpack(j);
+    l.spec = job_spec(j, &a);
     l.job = job_info(c->state, j, ~UINT64_C(0), clock_wall_ms() / 1000, &a);
     l.has_node_rank = l.has_restarts = 1;
     l.restarts = j->restarts;
@@ -134,8 +134,6 @@ static void effect_launch(struct ctl *c, const struct job *j, const struct step 
         l.signer = c->name;
         rpc_send(agent->conn, WIRE__MESSAGE_TYPE__LAUNCH, 0, &l.base);
     }
-    if (l.spec)
-        wire__job_spec__free_unpacked(l.spec, NULL);
     arena_fini(&a);
 }
 
@@ -147,15 +145,17 @@ static void effect_start(struct ctl *c, const struct job *j)
         alarm_set(c, launch_deadline_ms(c), ALARM_LAUNCH, (uint64_t)j->job_id << 32 | j->attempt);
     }
     if (j->time_limit_min < MINUTES_NOT_SET) {
-        Wire__JobSpec *spec = job_spec_unpack(j);
+        struct arena a;
+        const Wire__JobSpec *spec;
         int64_t over = config_number(c->state->config, CONF_OverTimeLimit);
         int64_t limit = ((int64_t)j->time_limit_min + (over > 0 ? over : 0)) * 60000;
 
+        arena_init(&a, 0);
+        spec = job_spec(j, &a);
         alarm_set(c, limit, ALARM_JOB_LIMIT, j->job_id);
-        if (spec && spec->has_warn_signal)
+        if (spec->has_warn_signal)
             alarm_set(c, limit - (int64_t)spec->warn_time_s * 1000, ALARM_JOB_WARN, j->job_id);
-        if (spec)
-            wire__job_spec__free_unpacked(spec, NULL);
+        arena_fini(&a);
     }
 }
 
@@ -215,6 +215,25 @@ static void effect_signal(struct ctl *c, const struct event *e)
             effect_kill_on(c, j, j->allocs[i].node, &k);
 }
 
+/* A node runs something that is not meant to be there: end it. */
+static void effect_orphan(struct ctl *c, const struct event *e)
+{
+    Wire__Kill k = WIRE__KILL__INIT;
+    struct peer *agent = nodes_agent(c, e->node);
+
+    if (!agent)
+        return;
+    k.job_id = e->job_id;
+    k.has_attempt = k.has_fence = k.has_kill_wait_s = k.has_until_empty = 1;
+    k.attempt = e->attempt;
+    k.fence = c->fence;
+    k.signal = 15;
+    k.kill_wait_s = (uint32_t)config_number(c->state->config, CONF_KillWait);
+    k.until_empty = 1;
+    log_line(SPUR_LOG_WARN, "node %s runs job %u attempt %u, which it should not: ending it", c->state->nodes[e->node].conf->name, e->job_id, e->attempt);
+    rpc_send(agent->conn, WIRE__MESSAGE_TYPE__KILL, 0, &k.base);
+}
+
 /* ---- events ------------------------------------------------------------------------------------------------------------- */
 
 static void effect_step(struct ctl *c, const struct event *e)
@@ -267,6 +286,12 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             break;
         case EV_JOB_SUBMITTED: case EV_JOB_REQUEUED: case EV_JOB_CHANGED: case EV_NODE_CHANGED:
             ctl_plan_soon(c);
+            break;
+        case EV_ORPHAN:
+            effect_orphan(c, e);
+            break;
+        case EV_BLOB_DROPPED:
+            blobs_drop(c, e->hash);
             break;
         case EV_STEP_ENDED: case EV_JOB_PURGED: case EV_REPORT_TAKEN:
             break;
@@ -332,23 +357,24 @@ static void effect_limit(struct ctl *c, const struct job *j)
 
 static void effect_warn(struct ctl *c, const struct job *j)
 {
-    Wire__JobSpec *spec = job_spec_unpack(j);
+    struct arena a;
+    const Wire__JobSpec *spec;
     int64_t left;
 
-    if (!spec || !spec->has_warn_signal) {
-        wire__job_spec__free_unpacked(spec, NULL);
-        return;
-    }
-    left = j->start_cluster_ms + (int64_t)j->time_limit_min * 60000 - (int64_t)spec->warn_time_s * 1000 - ctl_cluster_ms(c);
-    if (left > 0) {
-        alarm_set(c, left, ALARM_JOB_WARN, j->job_id);
-    } else {
-        struct event e = { .kind = EV_JOB_SIGNAL, .job_id = j->job_id, .signal = (int)spec->warn_signal,
-                           .batch_only = (spec->warn_flags & 1) != 0, .step_id = EVENT_NO_STEP };
+    arena_init(&a, 0);
+    spec = job_spec(j, &a);
+    if (spec->has_warn_signal) {
+        left = j->start_cluster_ms + (int64_t)j->time_limit_min * 60000 - (int64_t)spec->warn_time_s * 1000 - ctl_cluster_ms(c);
+        if (left > 0) {
+            alarm_set(c, left, ALARM_JOB_WARN, j->job_id);
+        } else {
+            struct event e = { .kind = EV_JOB_SIGNAL, .job_id = j->job_id, .signal = (int)spec->warn_signal,
+                               .batch_only = (spec->warn_flags & 1) != 0, .step_id = EVENT_NO_STEP };
 
-        effect_signal(c, &e);
+            effect_signal(c, &e);
+        }
     }
-    wire__job_spec__free_unpacked(spec, NULL);
+    arena_fini(&a);
 }
 
 static void effect_purge(struct ctl *c)
@@ -417,8 +443,8 @@ void effects_reemit(struct ctl *c)
     arena_fini(&a);
 }
 
-/* A node has registered and said what runs on it: launch what it does not have, end what it should not have, repeat kills. */
-void effects_for_node(struct ctl *c, uint32_t node, const Wire__NodeInventory *inventory)
+/* A node has registered: launch what it has not confirmed, repeat kills. What it runs and should not is EV_ORPHAN. */
+void effects_for_node(struct ctl *c, uint32_t node)
 {
     const struct job *j;
 
@@ -430,28 +456,6 @@ void effects_for_node(struct ctl *c, uint32_t node, const Wire__NodeInventory *i
                 effect_kill(c, j);
             else if (j->state == JOB_RUNNING && j->is_batch && k == 0 && !j->allocs[k].started)
                 effect_launch(c, j, NULL, 0);
-        }
-    }
-    for (size_t i = 0; i < inventory->n_steps; i++) {
-        const Wire__RunningStep *s = inventory->steps[i];
-        bool is_ours = false;
-
-        j = state_job(c->state, s->job_id);
-        for (uint32_t k = 0; j && k < j->alloc_count; k++)
-            is_ours |= j->allocs[k].node == node && !j->allocs[k].gone && j->attempt == s->attempt;
-        if (!is_ours) {
-            Wire__Kill kill = WIRE__KILL__INIT;
-
-            kill.job_id = s->job_id;
-            kill.has_attempt = kill.has_fence = kill.has_kill_wait_s = kill.has_until_empty = 1;
-            kill.attempt = s->attempt;
-            kill.fence = c->fence;
-            kill.signal = 15;
-            kill.kill_wait_s = (uint32_t)config_number(c->state->config, CONF_KillWait);
-            kill.until_empty = 1;
-            log_line(SPUR_LOG_WARN, "node %s runs job %u attempt %u, which it should not: ending it", c->state->nodes[node].conf->name, s->job_id, s->attempt);
-            if (nodes_agent(c, node))
-                rpc_send(nodes_agent(c, node)->conn, WIRE__MESSAGE_TYPE__KILL, 0, &kill.base);
         }
     }
 }

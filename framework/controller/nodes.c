@@ -45,7 +45,7 @@ void nodes_watch(struct ctl *c)
     for (uint32_t i = 0; i < c->state->node_count; i++)
         if (!c->agent_of[i]) {
             c->state->nodes[i].heard_ms = clock_boot_ms();
-            c->state->nodes[i].connected = false;
+            state_node_away(c->state, &c->state->nodes[i], true);
             nodes_arm(c, i, nodes_timeout_ms(c));
         }
 }
@@ -70,7 +70,7 @@ static void registered(struct ctl *c, void *arg, const struct op_result *results
         struct node *node = state_node(c->state, r->request->nodes[i]->name);
 
         if (node)
-            effects_for_node(c, node->index, r->request->nodes[i]);
+            effects_for_node(c, node->index);
     }
     ctl_plan_soon(c);
 }
@@ -115,7 +115,7 @@ void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Reg
             p->nodes[p->node_count++] = node->index;
         }
         c->agent_of[node->index] = p;
-        node->connected = true;
+        state_node_away(c->state, node, false);
         node->heard_ms = clock_boot_ms();
         nodes_arm(c, node->index, nodes_timeout_ms(c));
     }
@@ -197,7 +197,7 @@ void nodes_gone(struct ctl *c, struct peer *p)
         c->agent_of[node] = NULL;
         if (node >= c->state->node_count || c->is_stopping)
             continue;
-        c->state->nodes[node].connected = false;
+        state_node_away(c->state, &c->state->nodes[node], true);
         c->state->nodes[node].heard_ms = clock_boot_ms();
         nodes_arm(c, node, nodes_timeout_ms(c));
     }

@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config.h"
 #include "controller/controller.h"
 #include "controller/ctl.h"
 #include "rpc/daemon.h"

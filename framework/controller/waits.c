@@ -71,7 +71,7 @@ static bool wait_try(struct ctl *c, const struct wait *w)
     if (w->until == WIRE__WAIT_REQUEST__UNTIL__STARTED)
         is_due = j->state != JOB_PENDING;
     else if (j->array)
-        is_due = job_state_is_end(j->state) || (bitmap_empty(&j->array->pending) && !j->array->running && job_state_is_end(j->state));
+        is_due = bitmap_count(&j->array->ended) >= j->array->task_count;
     else
         is_due = job_state_is_end(j->state) && !(j->flags & (JOB_FLAG_REQUEUE | JOB_FLAG_REQUEUE_HOLD));
     if (is_due)
