@@ -98,6 +98,8 @@ uint32_t     array_next_task(const struct state *s, const struct job *j);
 const struct spur_view *state_view(struct state *s);
 struct overlay;
 struct overlay *overlay_create(struct state *s);                       /* copy of the base that can be changed */
+struct overlay *overlay_copy(const struct overlay *o);
+void  overlay_meet(struct overlay *to, const struct overlay *with);    /* leaves in `to` only what is free in both: cores, devices, memory, usable nodes */
 void  overlay_destroy(struct overlay *o);
 void  overlay_release(struct overlay *o, const struct node_alloc *allocs, uint32_t n);
 void  overlay_take(struct overlay *o, const struct spur_placement *p, const struct spur_ask *ask);
