@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c - the one reader of command lines, environments and directives over a command's table; see options.h.
+ *
+ * Not getopt_long: its messages cannot be Slurm's, it keeps global state between the command line and the directives of a script, and a
+ * refused option must be told from an unknown one. Abbreviations work as getopt_long's do: an exact name wins, else a prefix of one row.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cmds/commands.h"
+#include "cmds/common/options.h"
+
+static bool list_has(const char *list, const char *word, size_t n)
+{
+    for (const char *p = list; p && *p; p += strcspn(p, " "), p += strspn(p, " "))
+        if (strncmp(p, word, n) == 0 && (p[n] == ' ' || p[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* Exact name, else the only row that starts so; *many: more than one does. */
+static const struct option_row *row_long(const struct option_table *t, const char *word, size_t n, bool *many)
+{
+    const struct option_row *found = NULL;
+
+    *many = false;
+    for (size_t i = 0; i < t->count; i++) {
+        const struct option_row *r = &t->rows[i];
+
+        if (!r->name || strncmp(r->name, word, n) != 0)
+            continue;
+        if (r->name[n] == '\0')
+            return *many = false, r;
+        if (found && found->take != r->take)
+            *many = true;
+        found = found ? found : r;
+    }
+    return *many || list_has(t->refused, word, n) ? NULL : found;
+}
+
+static const struct option_row *row_letter(const struct option_table *t, char letter)
+{
+    for (size_t i = 0; i < t->count; i++)
+        if (t->rows[i].letter == letter)
+            return &t->rows[i];
+    return NULL;
+}
+
+static void where_print(const struct option_table *t, const char *where)
+{
+    if (where)
+        fprintf(stderr, "%s: error: %s: ", t->command, where);
+    else
+        fprintf(stderr, "%s: ", t->command);
+}
+
+static int unknown(const struct option_table *t, const char *word, size_t n, const char *where)
+{
+    const char **names = mem_array(t->count + 1, sizeof *names);
+    char name[128];
+    const char *near;
+    size_t k = 0;
+
+    snprintf(name, sizeof name, "%.*s", (int)(n < 100 ? n : 100), word);
+    for (size_t i = 0; i < t->count; i++)
+        if (t->rows[i].name && t->rows[i].take)
+            names[k++] = t->rows[i].name;
+    near = word_nearest(name, names);
+    where_print(t, where);
+    fprintf(stderr, "unrecognized option '--%s'%s%s%s\n", name, near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
+    fprintf(stderr, "Try \"%s --help\" for more information\n", t->command);
+    free(names);
+    return t->unknown_exit;
+}
+
+static int refused(const struct option_table *t, const char *name, size_t n, const char *where)
+{
+    where_print(t, where);
+    fprintf(stderr, "error: not supported yet: %s%.*s\n", n == 1 ? "-" : "--", (int)n, name);
+    return 1;
+}
+
+static int take(const struct option_table *t, const struct option_row *r, const char *value, enum option_source from, const char *where, void *request)
+{
+    struct spur_error err = { 0 };
+
+    if (r->take(request, value, from, &err) < 0) {
+        where_print(t, where);
+        fprintf(stderr, "error: %s\n", err.text);
+        return t->unknown_exit;
+    }
+    return 0;
+}
+
+void options_help(const struct option_table *t)
+{
+    printf("%s\n", t->usage);
+    for (size_t i = 0; i < t->count; i++) {
+        const struct option_row *r = &t->rows[i];
+        char left[80], letter[8] = "    ";
+
+        if (!r->help || !r->take)
+            continue;
+        if (r->letter)
+            snprintf(letter, sizeof letter, "-%c%s", r->letter, r->name ? ", " : "  ");
+        snprintf(left, sizeof left, "%s%s%s%s%s%s", letter, r->name ? "--" : "", r->name ? r->name : "",
+                 r->argument == OPTION_MAY ? "[=" : r->argument == OPTION_VALUE ? r->name ? "=" : " " : "",
+                 r->argument == OPTION_NONE ? "" : r->value ? r->value : "VALUE", r->argument == OPTION_MAY ? "]" : "");
+        printf("  %-34s %s%s%s%s\n", left, r->help, r->env ? " [" : "", r->env ? r->env : "", r->env ? "]" : "");
+    }
+    printf("\n  %-34s %s\n  %-34s %s\n", "    --help", "this text", "-V, --version", "the Slurm generation this command speaks");
+}
+
+/* Reads the options of argv[from..]; shared by command line and directives. Words go to the end unless stops_at_word. */
+static int read_words(const struct option_table *t, int argc, char **argv, int from, enum option_source source, const char *where, void *request, int *first)
+{
+    int words = 0, i = from, rc;
+
+    for (; i + words < argc; i++) {
+        char *arg = argv[i];
+
+        if (strcmp(arg, "--") == 0) {
+            i++;
+            break;
+        }
+        if (arg[0] != '-' || arg[1] == '\0') {
+            if (t->stops_at_word || source == FROM_SCRIPT)
+                break;
+            memmove(argv + i, argv + i + 1, (size_t)(argc - i - 1) * sizeof *argv);
+            argv[argc - 1] = arg;
+            words++;
+            i--;
+            continue;
+        }
+        if (arg[1] == '-') {
+            size_t n = strcspn(arg + 2, "=");
+            const char *value = arg[2 + n] == '=' ? arg + 3 + n : NULL;
+            bool many;
+            const struct option_row *r = row_long(t, arg + 2, n, &many);
+
+            if (source == FROM_COMMAND_LINE && ((n == 4 && !strncmp(arg + 2, "help", 4)) || (n == 5 && !strncmp(arg + 2, "usage", 5)))) {
+                options_help(t);
+                return OPTIONS_DONE;
+            }
+            if (source == FROM_COMMAND_LINE && n == 7 && !strncmp(arg + 2, "version", 7)) {
+                puts(SLURM_GENERATION);
+                return OPTIONS_DONE;
+            }
+            if (!r && list_has(t->refused, arg + 2, n))
+                return refused(t, arg + 2, n, where);
+            if (many) {
+                where_print(t, where);
+                fprintf(stderr, "option '%.*s' is ambiguous\n", (int)n + 2, arg);
+                return t->unknown_exit;
+            }
+            if (!r)
+                return unknown(t, arg + 2, n, where);
+            if (!r->take)
+                return refused(t, r->name, strlen(r->name), where);
+            if (r->argument == OPTION_NONE && value) {
+                where_print(t, where);
+                fprintf(stderr, "option '--%s' doesn't allow an argument\n", r->name);
+                return t->unknown_exit;
+            }
+            if (r->argument == OPTION_VALUE && !value) {
+                if (i + 1 + words >= argc) {
+                    where_print(t, where);
+                    fprintf(stderr, "option '--%s' requires an argument\n", r->name);
+                    return t->unknown_exit;
+                }
+                value = argv[++i];
+            }
+            if ((rc = take(t, r, value, source, where, request)))
+                return rc;
+            continue;
+        }
+        for (char *p = arg + 1; *p; p++) {
+            const struct option_row *r = row_letter(t, *p);
+            const char *value = NULL;
+
+            if (source == FROM_COMMAND_LINE && *p == 'V' && !r) {
+                puts(SLURM_GENERATION);
+                return OPTIONS_DONE;
+            }
+            if (!r && t->refused_letters && strchr(t->refused_letters, *p))
+                return refused(t, p, 1, where);
+            if (!r) {
+                where_print(t, where);
+                fprintf(stderr, "invalid option -- '%c'\nTry \"%s --help\" for more information\n", *p, t->command);
+                return t->unknown_exit;
+            }
+            if (!r->take)
+                return refused(t, p, 1, where);
+            if (r->argument != OPTION_NONE && p[1]) {
+                value = p + 1 + (p[1] == '=' && r->argument == OPTION_MAY);
+            } else if (r->argument == OPTION_VALUE) {
+                if (i + 1 + words >= argc) {
+                    where_print(t, where);
+                    fprintf(stderr, "option requires an argument -- '%c'\n", *p);
+                    return t->unknown_exit;
+                }
+                value = argv[++i];
+            }
+            if ((rc = take(t, r, value, source, where, request)))
+                return rc;
+            if (value)
+                break;
+        }
+    }
+    *first = i;
+    return 0;
+}
+
+int options_read(const struct option_table *t, int argc, char **argv, void *request, int *first)
+{
+    return read_words(t, argc, argv, 1, FROM_COMMAND_LINE, NULL, request, first);
+}
+
+int options_environment(const struct option_table *t, void *request)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        const struct option_row *r = &t->rows[i];
+        const char *p = r->take ? r->env : NULL;
+
+        while (p && *p) {
+            char name[64];
+            size_t n = strcspn(p, " ");
+            const char *value;
+            int rc;
+
+            snprintf(name, sizeof name, "%.*s", (int)n, p);
+            p += n + strspn(p + n, " ");
+            value = getenv(name);
+            if (!value || (!*value && r->argument == OPTION_VALUE))
+                continue;
+            if ((rc = take(t, r, *value || r->argument == OPTION_VALUE ? value : NULL, FROM_ENVIRONMENT, name, request)))
+                return rc;
+            break;
+        }
+    }
+    return 0;
+}
+
+int options_words(const struct option_table *t, int argc, char **argv, const char *where, void *request)
+{
+    int first, rc = read_words(t, argc, argv, 0, FROM_SCRIPT, where, request, &first);
+
+    if (rc == 0 && first < argc) {
+        where_print(t, where);
+        fprintf(stderr, "invalid directive, \"%s\" is no option\n", argv[first]);
+        return t->unknown_exit;
+    }
+    return rc;
+}
