@@ -22,6 +22,7 @@ struct moment_reader {
     struct spur_error *err;
     struct tm tm;               /* today, then what was read */
     bool has_day, has_year, has_time;
+    int day;                    /* day of the month that the user wrote, 0 for none */
 };
 
 static int moment_wrong(struct moment_reader *r, const char *why)
@@ -73,22 +74,18 @@ static bool word_read(struct moment_reader *r, const char *word)
 
 static int day_set(struct moment_reader *r, int year, int month, int day)
 {
-    static const int lengths[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-    bool leap;
-
     if (r->has_day)
         return moment_wrong(r, "it names two days");
     if (month < 1 || month > 12)
         return moment_wrong(r, "the month must be 1 to 12");
-    leap = year < 0 || (year % 4 == 0 && (year % 100 != 0 || year % 400 == 0));
-    if (day < 1 || day > lengths[month - 1] + (month == 2 && leap))
+    if (day < 1 || day > 31)
         return moment_wrong(r, "that month has no such day");
     r->has_day = true;
     r->has_year = year >= 0;
     if (r->has_year)
         r->tm.tm_year = year - 1900;
     r->tm.tm_mon = month - 1;
-    r->tm.tm_mday = day;
+    r->tm.tm_mday = r->day = day;
     return 0;
 }
 
@@ -278,6 +275,9 @@ int moment_parse(const char *text, int64_t now, int64_t *out, struct spur_error 
             r.tm.tm_year++;
             when = moment_seconds(&r);
         }
+        t = when;
+        if (r.day && (!localtime_r(&t, &r.tm) || r.tm.tm_mday != r.day))
+            return moment_wrong(&r, "that month has no such day");     /* mktime() made March of February 30 */
     }
     if (when < 0 || when > MOMENT_LAST)
         return spur_fail(err, SPUR_ELIMIT, "time \"%.40s\" lies too far away: the last year is 2105", text);
