@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox_conf.c - the files of a sandbox cluster: slurm.conf from numbers, from a topology file, or from a site's own; keys.
+ *
+ * Called by sandbox.c once, before any daemon runs. A site's file keeps all that it says about nodes, partitions and scheduling; what ties it
+ * to the site's hosts, users, paths and hooks is left out and said anew at the end.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <netinet/in.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmds/cluster.h"
+#include "cmds/sandbox.h"
+#include "config/config.h"
+
+/* ---- files ---------------------------------------------------------------------------------------------------------------- */
+
+static int folder(const char *path, struct spur_error *err)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return spur_fail(err, SPUR_EIO, "%s: cannot make this folder: %s", path, strerror(errno));
+    return 0;
+}
+
+static int folder_in(const struct sandbox *s, const char *name, struct spur_error *err)
+{
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s/%s", s->dir, name);
+    return folder(path, err);
+}
+
+int sandbox_file_put(const char *path, const char *text, struct spur_error *err)
+{
+    FILE *f = fopen(path, "we");
+
+    if (!f || fputs(text, f) < 0 || fclose(f) != 0)
+        return spur_fail(err, SPUR_EIO, "%s: cannot write: %s", path, strerror(errno));
+    return 0;
+}
+
+char *sandbox_file_get(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    struct str s;
+    char buf[4096];
+    size_t n;
+
+    if (!f)
+        return NULL;
+    str_init(&s);
+    while ((n = fread(buf, 1, sizeof buf, f)) > 0)
+        str_add_n(&s, buf, n);
+    fclose(f);
+    return str_take(&s);
+}
+
+/* The folder of the sockets: DIR/run, or a short one when the name of a socket would not fit (108 bytes). */
+int sandbox_run_dir(struct sandbox *s, bool make, struct spur_error *err)
+{
+    char note[1024], *kept;
+
+    snprintf(note, sizeof note, "%s/run_dir", s->dir);
+    if ((kept = sandbox_file_get(note))) {
+        snprintf(s->run, sizeof s->run, "%s", word_trim(kept));
+        free(kept);
+        return 0;
+    }
+    if (strlen(s->dir) < 60) {
+        snprintf(s->run, sizeof s->run, "%s/run", s->dir);
+    } else if (make) {
+        snprintf(s->run, sizeof s->run, "/tmp/spur-XXXXXX");
+        if (!mkdtemp(s->run))
+            return spur_fail(err, SPUR_EIO, "/tmp: cannot make a folder for the sockets: %s", strerror(errno));
+    }
+    return make ? sandbox_file_put(note, s->run, err) : 0;
+}
+
+static uint16_t port_free(void)
+{
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t n = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    uint16_t port = 0;
+
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&a, n) == 0 && getsockname(fd, (struct sockaddr *)&a, &n) == 0)
+        port = ntohs(a.sin_port);
+    if (fd >= 0)
+        close(fd);
+    return port;
+}
+
+/* ---- GPUs of a topology file ------------------------------------------------------------------------------------------------ */
+
+struct hardware { char type[64]; uint32_t gpus, sockets, cores, threads; struct str gres; bool is_amd; };
+
+static int hardware_read(const char *name, struct hardware *h, struct spur_error *err)
+{
+    char path[1024];
+    json_error_t bad;
+    json_t *top, *cpu, *gpus, *links, *gpu;
+    size_t i;
+
+    snprintf(path, sizeof path, "%s", name);
+    if (access(path, R_OK) < 0)
+        snprintf(path, sizeof path, "%s/topologies/%s.json", SPUR_DATADIR, name);
+    if (access(path, R_OK) < 0)
+        return spur_fail(err, SPUR_ENOTFOUND, "--gpus %s: no such file, and no %s", name, path);
+    top = json_load_file(path, 0, &bad);
+    if (!top)
+        return spur_fail(err, SPUR_ESYNTAX, "%s:%d: %s", path, bad.line, bad.text);
+    cpu = json_object_get(top, "cpu");
+    gpus = json_object_get(top, "gpus");
+    links = json_object_get(top, "links");
+    h->gpus = (uint32_t)json_array_size(gpus);
+    h->sockets = (uint32_t)json_integer_value(json_object_get(cpu, "packages"));
+    h->cores = (uint32_t)(json_integer_value(json_object_get(cpu, "numa")) * json_integer_value(json_object_get(cpu, "cores_per_numa")) / (h->sockets ? h->sockets : 1));
+    h->threads = (uint32_t)json_integer_value(json_object_get(cpu, "threads_per_core"));
+    h->is_amd = json_string_value(json_object_get(top, "vendor")) && !strcmp(json_string_value(json_object_get(top, "vendor")), "amd");
+    snprintf(h->type, sizeof h->type, "%s", json_string_value(json_object_get(top, "gpu")) ? json_string_value(json_object_get(top, "gpu")) : "gpu");
+    for (char *p = h->type; *p; p++)
+        *p = *p >= 'A' && *p <= 'Z' ? (char)(*p + 32) : *p == ' ' || *p == ',' || *p == ':' ? '_' : *p;
+    if (!h->gpus || h->gpus > 64 || !h->sockets || !h->cores || !h->threads) {
+        json_decref(top);
+        return spur_fail(err, SPUR_EINVAL, "%s: needs cpu{packages,numa,cores_per_numa,threads_per_core} and 1 to 64 gpus", path);
+    }
+    str_init(&h->gres);
+    json_array_foreach(gpus, i, gpu) {
+        json_t *row = json_array_get(links, i), *cell;
+        uint32_t numa = (uint32_t)json_integer_value(json_object_get(gpu, "numa"));
+        uint32_t per_numa = (uint32_t)json_integer_value(json_object_get(cpu, "cores_per_numa"));
+        size_t k;
+
+        if (h->is_amd)
+            str_addf(&h->gres, "Name=gpu Type=%s File=/dev/dri/renderD%zu", h->type, 128 + i);
+        else
+            str_addf(&h->gres, "Name=gpu Type=%s File=/dev/nvidia%zu", h->type, i);
+        str_addf(&h->gres, " Cores=%u-%u", numa * per_numa, (numa + 1) * per_numa - 1);
+        if (json_array_size(row) == h->gpus) {
+            str_add(&h->gres, " Links=");
+            json_array_foreach(row, k, cell)
+                str_addf(&h->gres, "%s%d", k ? "," : "", k == i ? -1 : (int)json_integer_value(cell));
+        }
+        str_add_char(&h->gres, '\n');
+    }
+    json_decref(top);
+    return 0;
+}
+
+/* ---- configuration ---------------------------------------------------------------------------------------------------------- */
+
+static const char *user_name(void)
+{
+    const struct passwd *pw = getpwuid(geteuid());
+
+    return pw ? pw->pw_name : "root";
+}
+
+static void conf_common(const struct sandbox *s, struct str *out)
+{
+    str_addf(out, "SlurmctldHost=ctl1(127.0.0.1)\nSlurmctldPort=%u\nSlurmUser=%s\nSlurmdUser=%s\nAuthType=auth/sodium\n", port_free(), user_name(), user_name());
+    str_addf(out, "StateSaveLocation=%s/state\nSlurmdSpoolDir=%s/spool/%%n\n", s->dir, s->dir);
+    str_addf(out, "SlurmctldLogFile=%s/log/ctl1.log\nSlurmdLogFile=%s/log/%%n.log\nSlurmctldPidFile=%s/run/ctl1.pid\nSlurmdPidFile=%s/run/%%n.pid\n",
+             s->dir, s->dir, s->dir, s->dir);
+}
+
+static int conf_own(struct sandbox *s, struct str *conf, struct str *gres, struct spur_error *err)
+{
+    struct hardware h = { .sockets = 1, .cores = 8, .threads = 1 };
+
+    if (s->gpus && hardware_read(s->gpus, &h, err) < 0)
+        return err->code;
+    if (s->cpus) {
+        h.sockets = h.sockets > 1 && s->cpus % 2 == 0 ? 2 : 1;
+        h.cores = s->cpus / h.sockets;
+        h.threads = 1;
+    }
+    str_add(conf, "# Made by `spur sandbox start`.\nClusterName=sandbox\n");
+    conf_common(s, conf);
+    str_add(conf, "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\nSchedulerType=sched/backfill\nPriorityType=priority/multifactor\n"
+                  "PriorityWeightAge=1000\nReturnToService=2\nSlurmdTimeout=60\nKillWait=5\nMinJobAge=300\n");
+    if (s->gpus)
+        str_add(conf, "GresTypes=gpu\n");
+    str_add(conf, s->extra.text);
+    str_addf(conf, "NodeName=node[1-%u] Sockets=%u CoresPerSocket=%u ThreadsPerCore=%u RealMemory=%u", s->nodes, h.sockets, h.cores, h.threads,
+             s->gpus ? 1500000 : 16000);
+    if (s->gpus)
+        str_addf(conf, " Gres=gpu:%s:%u", h.type, h.gpus);
+    str_add(conf, " State=UNKNOWN\nPartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n");
+    if (s->gpus) {
+        str_addf(gres, "# Emulated: the files need not exist.\n%s", h.gres.text);
+        str_fini(&h.gres);
+    }
+    return 0;
+}
+
+/* A site's file with what ties it to the site replaced: hosts, users, paths, authentication, hooks. */
+static int conf_site(struct sandbox *s, struct str *conf, struct str *gres, struct spur_error *err)
+{
+    static const char *const ours[] = { "SlurmctldHost", "ControlMachine", "ControlAddr", "BackupController", "BackupAddr", "SlurmctldPort", "SlurmctldAddr",
+        "SlurmdPort", "SlurmUser", "SlurmdUser", "AuthType", "AuthInfo", "AuthAltTypes", "AuthAltParameters", "CryptoType", "CredType", "StateSaveLocation", "SlurmdSpoolDir",
+        "SlurmctldLogFile", "SlurmdLogFile", "SlurmctldPidFile", "SlurmdPidFile", "SlurmSchedLogFile", "PluginDir", "StoreType", "Prolog", "Epilog",
+        "PrologSlurmctld", "EpilogSlurmctld", "HealthCheckProgram", "MailProg", NULL };
+    struct config *cfg;
+    char *text, *line, *cursor;
+
+    if (config_load(s->conf, false, &cfg, err) < 0)
+        return err->code;
+    s->nodes = (uint32_t)cfg->node_count;
+    cursor = text = mem_copy(cfg->slurm_text);
+    while ((line = cursor)) {
+        size_t n;
+        bool skip = false;
+
+        cursor = strchr(line, '\n');
+        if (cursor)
+            *cursor++ = '\0';
+        line += strspn(line, " \t");
+        n = strcspn(line, " \t=+-*/");
+        for (size_t i = 0; ours[i] && !skip; i++)
+            skip = strlen(ours[i]) == n && strncasecmp(line, ours[i], n) == 0;
+        if (!skip)
+            str_addf(conf, "%s\n", line);
+    }
+    free(text);
+    conf_common(s, conf);
+    str_add(conf, s->extra.text);
+    if (cfg->gres_text)
+        str_add(gres, cfg->gres_text);
+    config_free(cfg);
+    return 0;
+}
+
+static int conf_for(const struct sandbox *s, const char *name, struct spur_error *err)
+{
+    static const char *const shared[] = { "slurm.conf", "gres.conf", "topology.conf", "cgroup.conf", NULL };
+    char path[1100], target[1100];
+    struct str spur;
+    int rc;
+
+    snprintf(path, sizeof path, "%s/etc/%s", s->dir, name);
+    if (folder(path, err) < 0)
+        return err->code;
+    for (size_t i = 0; shared[i]; i++) {
+        snprintf(target, sizeof target, "../../%s", shared[i]);
+        snprintf(path, sizeof path, "%s/etc/%s/%s", s->dir, name, shared[i]);
+        if (symlink(target, path) < 0 && errno != EEXIST)
+            return spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
+    }
+    str_init(&spur);
+    str_addf(&spur, "run_dir = \"%s%s%s\"\nemulate_hardware = true\nplugin \"auth/sodium\" { key_dir = \"%s/keys/%s\" }\n", s->run,
+             word_starts(name, "ctl") ? "" : "/", word_starts(name, "ctl") ? "" : name, s->dir, name);
+    snprintf(path, sizeof path, "%s/etc/%s/spur.conf", s->dir, name);
+    rc = sandbox_file_put(path, spur.text, err);
+    str_fini(&spur);
+    return rc;
+}
+
+static void node_list(const struct config *cfg, struct str *out)
+{
+    struct hostlist *h = hostlist_create();
+
+    for (size_t i = 0; i < cfg->node_count; i++)
+        hostlist_add(h, cfg->nodes[i].name);
+    hostlist_print(h, out);
+    hostlist_destroy(h);
+}
+
+/* Writes all files; *cfg is what they mean. */
+int sandbox_conf_write(struct sandbox *s, struct config **cfg, struct spur_error *err)
+{
+    static const char *const folders[] = { "etc", "keys", "state", "spool", "log", "run", NULL };
+    char path[1024];
+    struct str conf, gres, spur, nodes;
+    int rc = 0;
+
+    if (folder(s->dir, err) < 0)
+        return err->code;
+    for (size_t i = 0; folders[i]; i++)
+        if (folder_in(s, folders[i], err) < 0)
+            return err->code;
+    if (sandbox_run_dir(s, true, err) < 0)
+        return err->code;
+    str_init(&conf);
+    str_init(&gres);
+    str_init(&spur);
+    str_init(&nodes);
+    rc = s->conf ? conf_site(s, &conf, &gres, err) : conf_own(s, &conf, &gres, err);
+    if (rc < 0)
+        goto out;
+    str_addf(&spur, "run_dir = \"%s\"\n", s->run);
+    snprintf(path, sizeof path, "%s/slurm.conf", s->dir);
+    if ((rc = sandbox_file_put(path, conf.text, err)) < 0)
+        goto out;
+    snprintf(path, sizeof path, "%s/spur.conf", s->dir);
+    if ((rc = sandbox_file_put(path, spur.text, err)) < 0)
+        goto out;
+    snprintf(path, sizeof path, "%s/gres.conf", s->dir);
+    if (gres.len && (rc = sandbox_file_put(path, gres.text, err)) < 0)
+        goto out;
+    snprintf(path, sizeof path, "%s/slurm.conf", s->dir);
+    if ((rc = config_load(path, false, cfg, err)) < 0)
+        goto out;
+    if ((rc = conf_for(s, "ctl1", err)) < 0)
+        goto out;
+    if ((*cfg)->node_count > SANDBOX_NODES_REAL)
+        rc = conf_for(s, "emulator", err);
+    else
+        for (size_t i = 0; i < (*cfg)->node_count && rc == 0; i++)
+            rc = conf_for(s, (*cfg)->nodes[i].name, err);
+    if (rc < 0)
+        goto out;
+    node_list(*cfg, &nodes);
+    snprintf(path, sizeof path, "%s/keys", s->dir);
+    rc = cluster_keys_make(path, "ctl1", (*cfg)->node_count > SANDBOX_NODES_REAL ? "emulator" : nodes.text, err);
+out:
+    str_fini(&conf);
+    str_fini(&gres);
+    str_fini(&spur);
+    str_fini(&nodes);
+    return rc;
+}
