@@ -73,7 +73,7 @@ int sandbox_run_dir(struct sandbox *s, bool make, struct spur_error *err)
         return 0;
     }
     if (strlen(s->dir) < 60) {
-        snprintf(s->run, sizeof s->run, "%s/run", s->dir);
+        snprintf(s->run, sizeof s->run, "%.60s/run", s->dir);
     } else if (make) {
         snprintf(s->run, sizeof s->run, "/tmp/spur-XXXXXX");
         if (!mkdtemp(s->run))
