@@ -26,6 +26,28 @@ enum config_effect {
     CONFIG_OBSOLETE,    /* known from older Slurm, accepted with a warning (FastSchedule, CacheGroups, ...) */
 };
 
+/* What a value is written as; `number` of the value in its unit. The lists of words have one spelling and order (words.c). */
+enum config_type {
+    CONFIG_STRING,      /* any text, kept as written */
+    CONFIG_LOWER,       /* text, in lower case */
+    CONFIG_SECRET,      /* text that is never shown */
+    CONFIG_MANY,        /* may be given several times: the values, one a line */
+    CONFIG_BOOL,        /* Yes No; number 1 0 */
+    CONFIG_U16, CONFIG_U32, CONFIG_U64,     /* counts; UNLIMITED and INFINITE are the type's largest */
+    CONFIG_ARRAY,       /* MaxArraySize: at most 4000001 */
+    CONFIG_PORT,        /* one port */
+    CONFIG_PORTS,       /* "6817" or "6820-6830"; number is the first */
+    CONFIG_SEC16, CONFIG_SEC32,     /* "60 sec"; SEC32 shows INFINITE as -1 */
+    CONFIG_MIN16,       /* "10 min" or UNLIMITED: 65535 */
+    CONFIG_USEC, CONFIG_RATE, CONFIG_PERCENT,   /* "2000 usec", "300 nodes/min", "110 percent" */
+    CONFIG_SPAN,        /* "7-00:00:00": number in seconds, -1 for none */
+    CONFIG_MEMORY,      /* MiB; 0 is UNLIMITED */
+    CONFIG_LEVEL,       /* quiet fatal error info verbose debug .. debug5; number 0 .. 9 */
+    CONFIG_USER,        /* name of a user, or a uid */
+    CONFIG_ENFORCE, CONFIG_STORE, CONFIG_GOVERNOR, CONFIG_DEBUG, CONFIG_HEALTH, CONFIG_PREEMPT, CONFIG_PRIORITY, CONFIG_PRIVATE, CONFIG_PROLOG,
+    CONFIG_LIMITS, CONFIG_RECONFIG, CONFIG_SELECT, CONFIG_TASKPARAM, CONFIG_LOGTIME, CONFIG_PARTLIMITS, CONFIG_PERIOD,     /* lists of words */
+};
+
 /* Rows of keys.def: CONFIG_KEY(Name, TYPE, "default as show config prints it", EFFECT, "note"). The enum is CONF_Name. */
 enum config_key {
 #define CONFIG_KEY(name, type, fallback, effect, note) CONF_##name,
@@ -70,15 +92,22 @@ struct config_partition {
     bool     exclusive_nodes;           /* OverSubscribe=EXCLUSIVE */
     char    *state;                     /* UP DOWN DRAIN INACTIVE */
     char    *oversubscribe;             /* NO EXCLUSIVE YES:4 FORCE:4 as shown */
-    uint32_t max_share;                 /* jobs a resource, from OverSubscribe */
+    uint32_t max_share;                 /* jobs a resource, from OverSubscribe: 1, or n of YES:n and FORCE:n; 0 with EXCLUSIVE */
+    bool     share_forced;              /* FORCE */
     uint32_t max_time_min, default_time_min;    /* minutes; MINUTES_UNLIMITED, MINUTES_NOT_SET for no DefaultTime */
     uint32_t min_nodes, max_nodes;      /* UINT32_MAX: unlimited */
-    uint32_t max_cpus_per_node, max_cpus_per_socket, over_time_limit, grace_time;
+    uint32_t max_cpus_per_node, max_cpus_per_socket;   /* UINT32_MAX: unlimited */
+    uint32_t over_time_limit;           /* minutes; MINUTES_UNLIMITED; MINUTES_NOT_SET: the global OverTimeLimit */
+    uint32_t grace_time;                /* seconds */
     uint16_t priority_tier, priority_job_factor;    /* 1, 1 */
     uint64_t def_mem_per_cpu, def_mem_per_node, max_mem_per_cpu, max_mem_per_node;    /* MiB, 0: none */
+    bool     def_mem_set, def_mem_is_cpu, max_mem_set, max_mem_is_cpu;  /* set: stands for the global value even when 0 (no limit); is_cpu: by CPU, else by node */
     char    *job_defaults;              /* "DefCpuPerGPU=3,DefMemPerGPU=60000" or NULL */
     uint64_t def_cpu_per_gpu, def_mem_per_gpu;
     char    *allow_groups, *allow_accounts, *allow_qos, *deny_accounts, *deny_qos, *alloc_nodes, *qos, *alternate, *preempt_mode, *tres_weights, *cpu_bind, *select_params;
+    char    *suspend_time, *suspend_timeout, *resume_timeout;   /* as shown, or NULL */
+    char    *nodesets;                  /* names of node sets in Nodes=, "a,b", or NULL */
+    bool     power_down_on_idle;
 };
 
 /* One line of gres.conf, resolved: which nodes, which devices. */
@@ -102,8 +131,20 @@ struct config_note {            /* what `spur config check` prints for one line 
     char    *text;
 };
 
+/* Rows of spur.def: CONFIG_SETTING(name, TYPE, default, help), the scalar settings of spur.conf. The enum is SETTING_name. */
+enum config_setting {
+#define CONFIG_SETTING(name, type, fallback, help) SETTING_##name,
+#include "config/spur.def"
+#undef CONFIG_SETTING
+    CONF_SETTINGS
+};
+
+struct config_section { char *name, *text; unsigned line; };    /* plugin "kind/name" { text }: text without the braces, line of the brace */
+
 struct config {
     struct config_value values[CONF_COUNT];
+    struct config_value settings[CONF_SETTINGS];
+    struct config_section *sections; size_t section_count;
     struct config_controller *controllers; size_t controller_count;
     struct config_node *nodes; size_t node_count;           /* in file order; index is the node's number everywhere */
     struct table node_by_name;                              /* name -> struct config_node* */
@@ -115,7 +156,8 @@ struct config {
 };
 
 /* Reads PATH (NULL: $SLURM_CONF, else SYSCONFDIR/slurm.conf as --sysconfdir says, else /etc/slurm/slurm.conf) and the files beside it. Fails with file, line,
- * word and nearest known key. With `keep_going`, errors are collected as notes (is_error) and the first is returned at the end. */
+ * word and nearest known key. With `keep_going`, errors are collected as notes (is_error), the first is
+ * returned at the end, and *out is there all the same, for its notes; without, *out is NULL after an error. */
 int  config_load(const char *path, bool keep_going, struct config **out, struct spur_error *err);
 /* The same from texts, for apply: slurm is flattened (no include lines); any of the others may be NULL. Pure. */
 int  config_parse(const char *slurm, const char *gres, const char *topology, const char *cgroup, const char *spur, struct config **out, struct spur_error *err);
@@ -123,6 +165,9 @@ void config_free(struct config *c);
 
 static inline const char *config_text(const struct config *c, enum config_key k) { return c->values[k].text; }
 static inline int64_t config_number(const struct config *c, enum config_key k) { return c->values[k].number; }
+static inline const char *config_setting(const struct config *c, enum config_setting k) { return c->settings[k].text; }
+/* The raw rows of spur.conf's section plugin "NAME" { ... }, or NULL: the loader reads them with the plugin's own options. *line: where they begin. */
+const char *config_spur_section(const struct config *c, const char *plugin, unsigned *line);
 /* Is WORD one of the comma-separated words of a list value? (SchedulerParameters, PrologFlags, ...) Without case. */
 bool config_has_word(const struct config *c, enum config_key k, const char *word);
 /* Value of "word=VALUE" inside a list value, or NULL; copied into buf. */
@@ -130,6 +175,8 @@ const char *config_word_value(const struct config *c, enum config_key k, const c
 const struct config_node *config_node_find(const struct config *c, const char *name);
 const struct config_partition *config_partition_find(const struct config *c, const char *name);
 ptrdiff_t config_default_partition(const struct config *c);     /* index, -1: none */
+/* Effect and note of a global key, and its name as written in keys.def. */
+const char *config_key_name(enum config_key k);
 /* The lines of `scontrol show config` as KEY, VALUE pairs in Slurm's order, through a callback. */
 void config_show(const struct config *c, void (*row)(void *arg, const char *key, const char *value), void *arg);
 

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hint.c - the few keys of slurm.conf and spur.conf that a command needs before it can talk: where the controllers are, who
+ * proves identities, where the local sockets lie.
+ *
+ * A command's start is most of what its user waits for, so this reads with open, read, close and no allocation, looks at the
+ * words of half a dozen keys only, judges nothing, and opens included files just when the main one gave no controller
+ * or no cluster name. Called by the client library and by nothing that needs the truth.
+ */
+#include "config/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/source.h"
+
+#define HINT_LINE 1024          /* longer lines are node lists: none of ours */
+#define HINT_INCLUDES 8
+
+struct hint_file {
+    int    fd;
+    char   buf[32768];
+    size_t at, len;
+    bool   end;
+};
+
+struct hint {
+    struct config_hint *out;
+    char backup[256], backup_addr[256], machine[256], machine_addr[256];
+    char includes[HINT_INCLUDES][256];
+    size_t include_count;
+    bool cluster_set;
+    int  depth;                 /* of braces, in spur.conf */
+};
+
+static int next_byte(struct hint_file *f)
+{
+    if (f->at == f->len) {
+        ssize_t n;
+
+        if (f->end)
+            return -1;
+        do
+            n = read(f->fd, f->buf, sizeof f->buf);
+        while (n < 0 && errno == EINTR);
+        if (n <= 0)
+            return -1;
+        f->at = 0;
+        f->len = (size_t)n;
+        f->end = f->len < sizeof f->buf;    /* a short read of a regular file is its end: saves a call */
+    }
+    return (unsigned char)f->buf[f->at++];
+}
+
+/* One line without its newline, cut at HINT_LINE (the rest is skipped). False at the end. Continued lines come as one. */
+static bool next_line(struct hint_file *f, char *line)
+{
+    size_t n = 0;
+    int c, before = 0;
+    bool any = false;
+
+    while ((c = next_byte(f)) >= 0) {
+        any = true;
+        if (c == '\r')
+            continue;
+        if (c == '\n') {
+            if (before != '\\')
+                break;
+            if (n)
+                n--;
+            before = 0;
+            continue;
+        }
+        before = c;
+        if (n + 1 < HINT_LINE)
+            line[n++] = (char)c;
+    }
+    line[n] = 0;
+    return any;
+}
+
+static bool blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* KEY [op]= VALUE: true when the line begins with this key. The value goes to `out`, without quotes and comment. */
+static bool line_value(const char *line, const char *key, char *out, size_t size)
+{
+    size_t len = strlen(key), n = 0;
+    bool quoted;
+
+    while (blank(*line))
+        line++;
+    if (!word_starts(line, key))
+        return false;
+    for (line += len; blank(*line); line++)
+        ;
+    if (*line == '+')
+        line++;
+    if (*line++ != '=')
+        return false;
+    while (blank(*line))
+        line++;
+    quoted = *line == '"' || *line == '\'';
+    line += quoted;
+    while (*line && n + 1 < size && (quoted ? *line != '"' && *line != '\'' : !blank(*line) && *line != '#'))
+        out[n++] = *line++;
+    out[n] = 0;
+    return true;
+}
+
+static void controller_add(struct config_hint *out, const char *host, size_t host_len, const char *addr)
+{
+    size_t k = out->controller_count;
+
+    if (!host_len || k == sizeof out->controllers / sizeof *out->controllers)
+        return;
+    snprintf(out->controllers[k].host, sizeof out->controllers[k].host, "%.*s", (int)host_len, host);
+    snprintf(out->controllers[k].addr, sizeof out->controllers[k].addr, "%s", *addr ? addr : out->controllers[k].host);
+    out->controller_count++;
+}
+
+static void slurm_line(struct hint *h, const char *line)
+{
+    struct config_hint *out = h->out;
+    char value[512];
+
+    while (blank(*line))
+        line++;
+    switch (*line | 32) {       /* most lines are none of ours */
+    case 's':
+        if (line_value(line, "SlurmctldHost", value, sizeof value)) {
+            size_t host = strcspn(value, "(");
+            char *addr = value[host] ? value + host + 1 : value + host;
+
+            addr[strcspn(addr, ")")] = 0;
+            controller_add(out, value, host, addr);
+        } else if (line_value(line, "SlurmctldPort", value, sizeof value)) {
+            char *dash = strchr(value, '-');
+            uint32_t first, last;
+
+            if (dash)
+                *dash++ = 0;
+            if (number_u32(value, &first) && first <= 65535) {
+                out->port = out->port_last = (uint16_t)first;
+                if (dash && number_u32(dash, &last) && last <= 65535 && last > first)
+                    out->port_last = (uint16_t)last;
+            }
+        }
+        break;
+    case 'c':
+        if (line_value(line, "ClusterName", value, sizeof value)) {
+            snprintf(out->cluster, sizeof out->cluster, "%.*s", (int)sizeof out->cluster - 1, value);
+            for (char *p = out->cluster; *p; p++)
+                *p = *p >= 'A' && *p <= 'Z' ? (char)(*p + 32) : *p;
+            h->cluster_set = true;
+        } else if (!line_value(line, "ControlMachine", h->machine, sizeof h->machine)) {
+            line_value(line, "ControlAddr", h->machine_addr, sizeof h->machine_addr);
+        }
+        break;
+    case 'b':
+        if (!line_value(line, "BackupController", h->backup, sizeof h->backup))
+            line_value(line, "BackupAddr", h->backup_addr, sizeof h->backup_addr);
+        break;
+    case 'a':
+        if (line_value(line, "AuthType", value, sizeof value))
+            snprintf(out->auth, sizeof out->auth, "%.*s", (int)sizeof out->auth - 1, value);
+        break;
+    case 'i':
+        if (word_starts(line, "include") && blank(line[7]) && h->include_count < HINT_INCLUDES) {
+            const char *name = line + 8;
+            size_t n;
+
+            while (blank(*name))
+                name++;
+            n = strcspn(name, " \t#");
+            if (n && *name != '=' && n < sizeof *h->includes)
+                snprintf(h->includes[h->include_count++], sizeof *h->includes, "%.*s", (int)n, name);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+static void spur_line(struct hint *h, const char *line)
+{
+    char value[256];
+
+    if (!h->depth && line_value(line, "run_dir", value, sizeof value))
+        snprintf(h->out->run_dir, sizeof h->out->run_dir, "%s", value);
+    for (bool quoted = false; *line && (quoted || *line != '#'); line++) {
+        quoted ^= *line == '"';
+        h->depth += quoted ? 0 : *line == '{' ? 1 : *line == '}' && h->depth ? -1 : 0;
+    }
+}
+
+/* Feeds the lines of a file to `take`. 0, or a negative errno. */
+static int file_lines(const char *path, struct hint *h, void (*take)(struct hint *h, const char *line))
+{
+    struct hint_file f;
+    char line[HINT_LINE];
+
+    f.at = f.len = 0;
+    f.end = false;
+    f.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (f.fd < 0)
+        return -errno;
+    while (next_line(&f, line))
+        take(h, line);
+    close(f.fd);
+    return 0;
+}
+
+/* Included files, relative to the main one's folder, %c for the cluster; one level is enough to find a controller. */
+static void includes_follow(struct hint *h, const char *dir)
+{
+    size_t count = h->include_count;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *name = h->includes[i], *percent = strstr(name, "%c");
+        char path[1600];
+
+        snprintf(path, sizeof path, "%s%s%.*s%s%s", *name == '/' ? "" : dir, *name == '/' ? "" : "/", percent ? (int)(percent - name) : (int)strlen(name), name,
+            percent ? h->out->cluster : "", percent ? percent + 2 : "");
+        file_lines(path, h, slurm_line);
+    }
+}
+
+static void old_controllers(struct hint *h)
+{
+    if (h->out->controller_count)
+        return;
+    controller_add(h->out, h->machine, strcspn(h->machine, ", "), h->machine_addr);
+    controller_add(h->out, h->backup, strcspn(h->backup, ", "), h->backup_addr);
+}
+
+int config_hint_read(const char *path, struct config_hint *out, struct spur_error *err)
+{
+    struct hint h = { .out = out };
+    char dir[1024], spur[1100];
+    int rc;
+
+    memset(out, 0, sizeof *out);
+    out->port = out->port_last = 6817;
+    snprintf(out->cluster, sizeof out->cluster, "cluster");
+    snprintf(out->auth, sizeof out->auth, "auth/munge");
+    snprintf(out->run_dir, sizeof out->run_dir, "/run/spur");
+    source_path(path, out->path, sizeof out->path);
+    source_folder(out->path, dir, sizeof dir);
+    if ((rc = file_lines(out->path, &h, slurm_line)) < 0)
+        return spur_fail(err, rc == -ENOENT ? SPUR_ENOTFOUND : SPUR_EIO, "%.180s: %s", out->path, strerror(-rc));
+    if (h.include_count && ((!out->controller_count && !*h.machine) || !h.cluster_set))
+        includes_follow(&h, dir);
+    old_controllers(&h);
+    snprintf(spur, sizeof spur, "%s/spur.conf", dir);
+    file_lines(spur, &h, spur_line);
+    return 0;
+}

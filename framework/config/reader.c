@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reader.c - notes, errors with file and line, and the pairs of a record line. Used by all the readers of config/. */
+#include "config/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *reader_grow(void **array, size_t *count, size_t *room, size_t size)
+{
+    if (*count == *room) {
+        *room = *room ? *room * 2 : 16;
+        *array = mem_grow(*array, *room, size);
+    }
+    memset((char *)*array + *count * size, 0, size);
+    return (char *)*array + (*count)++ * size;
+}
+
+/* Only the end of a long path: the file's name is what helps. */
+static const char *short_path(const char *file)
+{
+    size_t len = file ? strlen(file) : 0;
+
+    return !file ? "text" : len > 80 ? file + len - 80 : file;
+}
+
+struct config_note *reader_note(struct reader *r, const char *file, unsigned line, const char *key, const char *value, enum config_effect effect, const char *text)
+{
+    struct config_note *n = reader_grow((void **)&r->config->notes, &r->config->note_count, &r->note_room, sizeof *n);
+
+    n->file = mem_copy(file);
+    n->line = line;
+    n->key = mem_copy(key);
+    n->value = mem_copy(value);
+    n->effect = effect;
+    n->text = mem_copy(text ? text : "");
+    return n;
+}
+
+int reader_error(struct reader *r, const char *file, unsigned line, const char *key, const char *value, struct spur_error *err)
+{
+    struct config_note *n;
+
+    if (!r->keep_going)
+        return line ? spur_context(err, "%s line %u", short_path(file), line) : spur_context(err, "%s", short_path(file));
+    n = reader_note(r, file, line, key, value, CONFIG_ACTS, err->text);
+    n->is_error = true;
+    if (line)
+        spur_context(err, "%s line %u", short_path(file), line);
+    else
+        spur_context(err, "%s", short_path(file));
+    if (!r->failed)
+        r->first = *err;
+    r->failed = true;
+    return 0;
+}
+
+static const char *nearest_key(const char *text, const struct record_key *keys)
+{
+    const char *names[RECORD_KEYS + 1];
+    size_t n = 0;
+
+    for (; keys[n].name && n < RECORD_KEYS; n++)
+        names[n] = keys[n].name;
+    names[n] = NULL;
+    return word_nearest(text, names);
+}
+
+int record_read(struct reader *r, char **cursor, const struct record_key *keys, const char *head, struct record *rec, struct spur_error *err)
+{
+    const char *file = r->lex->file;
+    unsigned line = r->lex->line;
+    struct lex_pair pair;
+    int rc;
+
+    memset(rec, 0, sizeof *rec);
+    rec->file = mem_copy(file);
+    rec->line = line;
+    while ((rc = lex_pair(cursor, &pair)) > 0) {
+        const struct record_key *k = keys;
+
+        while (k->name && !word_eq(k->name, pair.key))
+            k++;
+        if (!k->name) {
+            const char *near = nearest_key(pair.key, keys);
+
+            spur_fail(err, SPUR_EINVAL, "unknown keyword \"%.60s\" on a %s line%s%s%s", pair.key, head, near ? " (nearest known: " : "", near ? near : "", near ? ")" : "");
+            if ((rc = reader_error(r, file, line, pair.key, pair.value, err)) < 0)
+                goto fail;
+            continue;
+        }
+        if (k->effect == CONFIG_NO_EFFECT || k->effect == CONFIG_OBSOLETE)
+            if (!word_eq(pair.value, "no") && !word_eq(pair.value, "none") && !word_eq(pair.value, "off"))
+                reader_note(r, file, line, k->name, pair.value, k->effect, k->note);
+        if (rec->values[k->id] && !word_eq(rec->values[k->id], pair.value))
+            reader_note(r, file, line, k->name, pair.value, CONFIG_ACTS, "given twice on this line: the last one counts");
+        free(rec->values[k->id]);
+        rec->values[k->id] = mem_copy(pair.value);
+    }
+    if (rc < 0) {
+        spur_fail(err, SPUR_ESYNTAX, "cannot read \"%.100s\": expected KEY=VALUE", *cursor);
+        if ((rc = reader_error(r, file, line, head, *cursor, err)) < 0)
+            goto fail;
+    }
+    return 0;
+fail:
+    record_fini(rec);
+    return rc;
+}
+
+void record_inherit(struct record *rec, const struct record *from, int except)
+{
+    for (int i = 0; i < RECORD_KEYS; i++)
+        if (i != except && !rec->values[i] && from->values[i])
+            rec->values[i] = mem_copy(from->values[i]);
+}
+
+void record_fini(struct record *rec)
+{
+    for (int i = 0; i < RECORD_KEYS; i++)
+        free(rec->values[i]);
+    free(rec->file);
+    memset(rec, 0, sizeof *rec);
+}
