@@ -9,7 +9,6 @@
  * n09,n10 is n[09-10], but n9,n09 is n[9,09]. hostlist_find makes an index of names at its first call on a list that
  * is not tiny; a change drops it.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,11 +79,14 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* One bracket of a name: the text between '[' and ']', and where its odometer stands. */
+/* One bracket of a name: its ranges, the plain text behind it, and where its odometer stands. */
 struct bracket {
-    const char *text, *at;      /* at: the range being counted */
+    const char *ranges, *at;    /* at: the range being counted */
+    const char *after;
+    size_t   after_len;
+    size_t   place;             /* of its number in the name */
     uint64_t now, last;
-    int width;
+    int      width;
 };
 
 /* Reads the range at b->at: "7", "07" or "7-12". Leaves b->at on the ',' or ']' behind it. */
@@ -100,8 +102,7 @@ static int range_read(struct bracket *b, const char *element, int len, struct sp
             if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, (uint64_t)(*p - '0'), value))
                 return spur_fail(err, SPUR_ELIMIT, "host list: number too large in \"%.*s\" at \"%.24s\"", len, element, digits);
         if (p == digits)
-            return spur_fail(err, SPUR_ESYNTAX, "host list: number expected in \"%.*s\" at \"%.*s\"", len, element,
-                             (int)strnlen(digits, (size_t)(element + len - digits)), digits);
+            return spur_fail(err, SPUR_ESYNTAX, "host list: number expected in \"%.*s\" at \"%.24s\"", len, element, digits);
         if (value == &b->now) {
             b->width = (int)(p - digits);
             b->last = b->now;
@@ -127,7 +128,7 @@ static int bracket_check(struct bracket *b, const char *element, int len, uint64
     uint64_t sum = 0;
     int rc;
 
-    for (b->at = b->text;; b->at++) {
+    for (b->at = b->ranges;; b->at++) {
         if ((rc = range_read(b, element, len, err)) < 0)
             return rc;
         /* a range may hold 2^64 numbers: compare before adding */
@@ -137,7 +138,7 @@ static int bracket_check(struct bracket *b, const char *element, int len, uint64
             break;
     }
     *names *= sum;
-    b->at = b->text;
+    b->at = b->ranges;
     return range_read(b, element, len, err);
 }
 
@@ -151,7 +152,7 @@ static bool bracket_step(struct bracket *b)
         return true;
     }
     if (*b->at == ']') {
-        b->at = b->text;
+        b->at = b->ranges;
         more = false;
     } else {
         b->at++;
@@ -160,56 +161,92 @@ static bool bracket_step(struct bracket *b)
     return more;
 }
 
+/* Writes the name anew from its first changed bracket on; returns its length, or 0 when it gets too long. */
+static size_t name_write(char name[NAME_MAX_LEN], struct bracket *b, const struct bracket *end)
+{
+    size_t used = b->place;
+
+    for (; b < end; b++) {
+        char digits[20], *d = digits + sizeof digits;
+        uint64_t n = b->now;
+        size_t len, zeros;
+
+        do *--d = (char)('0' + n % 10); while (n /= 10);
+        len = (size_t)(digits + sizeof digits - d);
+        zeros = (size_t)b->width > len ? (size_t)b->width - len : 0;
+        if (used + zeros + len + b->after_len > NAME_MAX_LEN)
+            return 0;
+        b->place = used;
+        memset(name + used, '0', zeros);
+        memcpy(name + used + zeros, d, len);
+        used += zeros + len;
+        memcpy(name + used, b->after, b->after_len);
+        used += b->after_len;
+    }
+    return used;
+}
+
 /* Expands one element, e.g. "r[1-2]c[01-04]-ib": the last bracket counts fastest. */
 static int element_add(struct hostlist *h, const char *element, size_t element_len, struct spur_error *err)
 {
     struct bracket brackets[BRACKETS_MAX];
     int len = element_len > 80 ? 80 : (int)element_len, rc;      /* what is shown of it */
-    char name[NAME_MAX_LEN + 1];
-    const char *end = element + element_len;
+    char name[NAME_MAX_LEN];
+    const char *end = element + element_len, *p = element;
     uint64_t names = 1;
-    size_t n = 0;
+    size_t n = 0, plain = 0, changed;
 
-    for (const char *p = element; p < end; p++) {
+    for (;;) {
+        size_t text = 0;
+
+        while (p + text < end && p[text] != '[' && p[text] != ']')
+            text++;
+        if (n) {
+            brackets[n - 1].after = p;
+            brackets[n - 1].after_len = text;
+        } else {
+            plain = text;
+        }
+        p += text;
+        if (p == end)
+            break;
         if (*p == ']')
             return spur_fail(err, SPUR_ESYNTAX, "host list: \"]\" without \"[\" in \"%.*s\"", len, element);
-        if (*p != '[')
-            continue;
         if (n == BRACKETS_MAX)
             return spur_fail(err, SPUR_ELIMIT, "host list: more than %u brackets in \"%.*s\"", BRACKETS_MAX, len, element);
-        brackets[n].text = p + 1;
+        brackets[n].ranges = p + 1;
         if (!(p = memchr(p, ']', (size_t)(end - p))))
             return spur_fail(err, SPUR_ESYNTAX, "host list: \"[\" is not closed in \"%.*s\"", len, element);
         if ((rc = bracket_check(&brackets[n++], element, len, &names, err)) < 0)
             return rc;
+        p++;
     }
     if (h->count + names > HOSTLIST_MAX)
         return spur_fail(err, SPUR_ELIMIT, "host list: too many hosts at \"%.*s\", the limit is %d", len, element, HOSTLIST_MAX);
-    for (;;) {
-        struct bracket *b = brackets;
-        size_t used = 0, i = n;
+    if (plain > NAME_MAX_LEN)
+        goto too_long;
+    if (!n) {
+        name_add(h, element, plain);
+        return 0;
+    }
+    memcpy(name, element, plain);
+    brackets[0].place = plain;
+    for (changed = 0;;) {
+        size_t used = name_write(name, &brackets[changed], &brackets[n]);
 
-        for (const char *p = element; p < end; p++) {
-            if (*p == '[') {
-                int wrote = snprintf(name + used, sizeof name - used, "%0*llu", b->width, (unsigned long long)b->now);
-
-                used += (size_t)wrote;
-                b++;
-                p = memchr(p, ']', (size_t)(end - p));
-            } else {
-                name[used++] = *p;
-            }
-            if (used > NAME_MAX_LEN)
-                return spur_fail(err, SPUR_ELIMIT, "host list: a name of \"%.*s\" is longer than %u characters", len, element, NAME_MAX_LEN);
-        }
+        if (!used)
+            goto too_long;
         if (h->text.used > TEXT_MAX)
             return spur_fail(err, SPUR_ELIMIT, "host list: the names take more than %u bytes at \"%.*s\"", TEXT_MAX, len, element);
         name_add(h, name, used);
-        while (i && !bracket_step(&brackets[i - 1]))
-            i--;
-        if (!i)
-            return 0;
+        changed = n;
+        do {
+            if (!changed)
+                return 0;
+        } while (!bracket_step(&brackets[--changed]));
     }
+too_long:
+    return spur_fail(err, SPUR_ELIMIT, "host list: a name of \"%.*s\" is longer than %u characters", len, element, NAME_MAX_LEN);
 }
 
 static bool is_separator(char c)

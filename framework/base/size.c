@@ -2,6 +2,8 @@
 /* size.c - amounts with a suffix: memory in MiB, counts of generic resources. Suffixes always mean powers of 1024. */
 #include "base/duration.h"
 
+#define MEBIBYTES_MAX (UINT64_C(1) << 40)
+
 static const char suffixes[] = "KMGTP";
 
 /* Digits, then at most one suffix letter. *power: 0 without, 1 for K ... 5 for P. Returns what follows, NULL when no number. */
@@ -34,13 +36,11 @@ int mebibytes_parse(const char *text, uint64_t *mib, struct spur_error *err)
     if (!rest || !(!*rest || (power && (word_eq(rest, "b") || word_eq(rest, "ib")))))
         return spur_fail(err, SPUR_ESYNTAX, "memory size \"%.40s\" is not understood: give a number with K, M, G, T or P, e.g. 512M or 16G",
                          text);
-    if (power == 1) {
-        *mib = n / 1024 + (n % 1024 != 0);
-        return 0;
-    }
-    factor = UINT64_C(1) << (power ? 10 * (power - 2) : 0);
-    if (n > (UINT64_C(1) << 40) / factor)
-        return spur_fail(err, SPUR_ELIMIT, "memory size \"%.40s\" is too large, the limit is 1073741824G", text);
+    factor = power > 2 ? UINT64_C(1) << (10 * (power - 2)) : 1;
+    if (power == 1)
+        n = n / 1024 + (n % 1024 != 0);
+    if (n > MEBIBYTES_MAX / factor)
+        return spur_fail(err, SPUR_ELIMIT, "memory size \"%.40s\" is too large, the limit is 1024P", text);
     *mib = n * factor;
     return 0;
 }

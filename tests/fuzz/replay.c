@@ -2,8 +2,8 @@
 /* replay.c - the main program of every fuzz entry when no fuzzer is linked: runs it over files.
  *
  * With arguments: those files or folders. Without: tests/fuzz/corpus/NAME for a program named fuzz_NAME, under $srcdir as
- * automake's test driver sets it; a folder that is missing or empty is a failure, for then nothing was tested. Built by clang
- * with -fsanitize=fuzzer-no-link, which sets the macro below, libFuzzer brings the main program and calls the hook instead.
+ * automake's test driver sets it; a folder that is missing or empty is a failure, for then nothing was tested. main() is weak:
+ * where libFuzzer is linked its own takes over and calls the hook below.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -30,16 +30,12 @@ void fuzz_broken(const char *condition, const char *file, int line)
     abort();
 }
 
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     return fuzz_one(data, size);
 }
-
-#else
 
 static int replay_file(const char *path)
 {
@@ -86,7 +82,7 @@ static int replay(const char *path)
     return rc < 0 ? rc : count;
 }
 
-int main(int argc, char **argv)
+__attribute__((weak)) int main(int argc, char **argv)
 {
     const char *srcdir = getenv("srcdir"), *name = strstr(argv[0], "fuzz_");
     char corpus[4096];
@@ -105,5 +101,3 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: no input there\n", corpus);
     return count < 1;
 }
-
-#endif

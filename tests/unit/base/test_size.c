@@ -25,7 +25,7 @@ START_TEST(memory_is_read_and_printed)
 END_TEST
 
 static const char *const wrong_sizes[] = {
-    "", " 1", "1 ", "-1", "+1", "1.5G", "G", "10b", "10ib", "1Gi", "1E", "1MM", "1GBs", "1099511627777", "1025P", "99999999999T",
+    "", " 1", "1 ", "-1", "+1", "1.5G", "G", "10b", "10ib", "1Gi", "18446744073709552k", "1E", "1MM", "1GBs", "1099511627777", "1025P", "99999999999T",
     "99999999999999999999", "99999999999999999999K", "0x10" };
 
 START_TEST(wrong_memory_is_refused)
