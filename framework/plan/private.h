@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* private.h - what the files of plan share: the plan's own state and the few steps that both passes take. */
+#ifndef PLAN_PRIVATE_H
+#define PLAN_PRIVATE_H
+
+#include "base/bitmap.h"
+#include "plan/ask.h"
+#include "plan/horizon.h"
+#include "plan/plan.h"
+#include "plan/queue.h"
+
+/* A start that was proposed and is not in the state yet: its resources are taken as far as the plan is concerned. */
+struct flight {
+    uint32_t job_id, array_job_id, task_id; /* job_id: the record it starts from; task_id UINT32_MAX: not of an array */
+    struct node_alloc *allocs; uint32_t alloc_count;
+};
+
+/* Wishes that found no place since the resources last grew: equal ones need not be tried again. */
+struct failures {
+    uint64_t *slots; size_t size, used;     /* open addressing, 0: free */
+    uint64_t view_version;
+};
+void failures_clear(struct failures *f);
+bool failures_has(const struct failures *f, uint64_t key);
+void failures_add(struct failures *f, uint64_t key);
+
+/* SchedulerParameters that matter here. */
+struct plan_params {
+    bool     backfill, kill_invalid_dep;
+    int64_t  window_s, resolution_s, interval_s;
+    uint32_t max_job_test, reservations, max_job_start;
+};
+
+struct backfill;        /* backfill.c */
+
+enum phase { PHASE_IDLE, PHASE_MAIN, PHASE_BACKFILL };
+
+struct plan {
+    struct queue queue;
+    bool     built;
+    uint64_t config_version;
+    struct plan_params params;
+    enum phase phase;
+    bool     main_due, backfill_due;        /* something has changed since the last one began */
+    int64_t  backfill_not_before_ms, next_rank_ms;
+    uint32_t cluster_cpus, factor_max;      /* for the priority plugin */
+    uint32_t pass_number;
+    struct flight *flights; size_t flight_count, flight_room;
+    struct failures failures;
+    struct table running;                   /* ids of jobs that hold nodes */
+    struct bitmap changed; bool all_changed;/* nodes that the select plugin has not heard of yet */
+    struct bitmap shut; bool any_shut;      /* nodes kept for a blocked partition during this main pass */
+    struct backfill *backfill;
+};
+
+/* One slice of work. */
+struct slice {
+    struct plan *p;
+    struct state *s;
+    const struct plan_plugins *plugins;
+    int64_t now_ms, now_s, cluster_ms;
+    uint32_t units;                         /* left: a placement costs UNITS_PLACE, a look at a job 1 */
+    struct arena *arena;
+    struct decisions *out; size_t op_room;
+    struct overlay *now;                    /* the base with flights taken; NULL while there are none: the base itself serves */
+};
+#define UNITS_PLACE 16u
+#define UNITS_OVERLAY 64u                   /* a copy of the cluster */
+
+/* plan.c */
+void plan_refresh(struct plan *p, struct state *s, uint32_t job_id, bool changed, int64_t now_s);
+
+/* pass.c */
+bool main_pass_slice(struct slice *sl);                         /* true: finished; false: the slice is used up */
+bool slice_spend(struct slice *sl, uint32_t units);             /* false: nothing is left */
+const struct spur_view *slice_view(struct slice *sl);
+/* Asks the plugin, each choice of the wish in turn; *which: the one that was placed. `shut`: nodes to leave alone, or NULL. */
+int  slice_place(struct slice *sl, const struct spur_view *view, struct wish *w, uint32_t job_id, const struct bitmap *shut,
+                 struct spur_placement **where, const struct spur_ask **which, struct spur_error *err);
+void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task, const struct config_partition *part, const struct spur_placement *where,
+                 const struct spur_ask *ask, bool by_backfill);
+void slice_cancel(struct slice *sl, struct entry *e, struct job *j, bool by_deadline);
+void job_advise(struct job *j, enum job_reason reason, const char *text);
+/* Reads the wish of a job in a partition and sets its advice when it may not start there at all. NULL: it may not. */
+struct wish *slice_wish(struct slice *sl, struct entry *e, struct job *j, const struct config_partition *part);
+/* Next task of an array record to start that is not proposed yet; UINT32_MAX for a job that is none; false: no task may start now. */
+bool slice_task(struct slice *sl, const struct job *j, uint32_t *task);
+/* Can it no longer end before its deadline? Then it is cancelled. */
+bool slice_too_late(struct slice *sl, struct entry *e, struct job *j, const struct wish *w, const struct config_partition *part);
+bool partition_is_open(const struct config_partition *part, enum job_reason *why);
+/* Are enough usable nodes there at all? If not, sets the advice. */
+bool slice_nodes_exist(struct slice *sl, struct job *j, const struct wish *w, const struct spur_view *view);
+
+/* backfill.c */
+void backfill_begin(struct slice *sl);
+bool backfill_slice(struct slice *sl);                          /* true: finished */
+void backfill_drop(struct plan *p);
+void backfill_taken(struct plan *p, const struct spur_placement *where, const struct spur_ask *ask);    /* the main pass has given something away */
+
+#endif
