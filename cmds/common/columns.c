@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* columns.c - formats of squeue and sinfo; see columns.h. Called by the query commands once to parse and once a row to print.
+ *
+ * Measured on Slurm 22.05: "%.3j" is right-aligned in 3, "%10i" left-aligned in 10, a value longer than its width is cut; "-O name:8" is
+ * left-aligned in 8, "-O name:.12" right-aligned, text behind the width ends the value; without a width -O takes 20.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cmds/common/columns.h"
+
+#define WIDTH_MAX 1048576
+#define NAMES_WIDTH 20
+
+static struct column *columns_add(struct columns *c)
+{
+    c->list = mem_grow(c->list, c->count + 1, sizeof *c->list);
+    memset(&c->list[c->count], 0, sizeof *c->list);
+    return &c->list[c->count++];
+}
+
+static const char *width_parse(const char *p, struct column *col)
+{
+    uint64_t width = 0;
+
+    if (*p == '.') {
+        col->right = true;
+        p++;
+    }
+    while (*p >= '0' && *p <= '9' && width < WIDTH_MAX)
+        width = width * 10 + (uint64_t)(*p++ - '0');
+    col->width = (uint32_t)width;
+    return p;
+}
+
+int columns_parse(const char *format, const struct column_field *fields, size_t field_count, struct columns *out, struct spur_error *err)
+{
+    struct str text;
+    const char *p = format;
+
+    memset(out, 0, sizeof *out);
+    str_init(&text);
+    while (*p) {
+        struct column col = { 0 };
+        const struct column_field *f = NULL;
+
+        if (*p != '%') {
+            str_add_char(&text, *p++);
+            continue;
+        }
+        if (p[1] == '%') {
+            str_add_char(&text, '%');
+            p += 2;
+            continue;
+        }
+        p = width_parse(p + 1, &col);
+        for (size_t i = 0; i < field_count && !f; i++)
+            if (fields[i].letter && fields[i].letter == *p)
+                f = &fields[i];
+        if (!f) {
+            spur_fail(err, SPUR_EINVAL, *p ? "Invalid job format specification: %c" : "Invalid job format specification: %% at the end", *p);
+            str_fini(&text);
+            columns_fini(out);
+            return err ? err->code : SPUR_EINVAL;
+        }
+        p++;
+        col.field = f;
+        col.before = str_take(&text);
+        *columns_add(out) = col;
+    }
+    out->tail = str_take(&text);
+    return 0;
+}
+
+/* One element runs to the next comma that is followed by a field's name: a suffix may hold anything else. */
+int columns_parse_names(const char *format, const struct column_field *fields, size_t field_count, struct columns *out, struct spur_error *err)
+{
+    const char *p = format;
+
+    memset(out, 0, sizeof *out);
+    while (*p) {
+        size_t n = strcspn(p, ":,");
+        const struct column_field *f = NULL;
+        struct column *col;
+        const char *end;
+
+        for (size_t i = 0; i < field_count && !f; i++)
+            if (fields[i].name && strlen(fields[i].name) == n && strncasecmp(fields[i].name, p, n) == 0)
+                f = &fields[i];
+        if (!f) {
+            spur_fail(err, SPUR_EINVAL, "Invalid job format specification: %.*s", (int)(n < 80 ? n : 80), p);
+            columns_fini(out);
+            return err ? err->code : SPUR_EINVAL;
+        }
+        col = columns_add(out);
+        col->field = f;
+        col->width = NAMES_WIDTH;
+        p += n;
+        if (*p == ':') {
+            p = width_parse(p + 1, col);
+            for (end = p; *end && *end != ','; end++)
+                ;
+            col->after = mem_copy_n(p, (size_t)(end - p));
+            p = end;
+        }
+        if (*p == ',')
+            p++;
+    }
+    if (!out->count)
+        return spur_fail(err, SPUR_EINVAL, "Invalid job format specification: it is empty");
+    return 0;
+}
+
+uint64_t columns_needs(const struct columns *c)
+{
+    uint64_t needs = 0;
+
+    for (size_t i = 0; i < c->count; i++)
+        needs |= c->list[i].field ? c->list[i].field->needs : 0;
+    return needs;
+}
+
+bool columns_have(const struct columns *c, const char *name)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (c->list[i].field && ((name[1] == '\0' && c->list[i].field->letter == name[0]) || word_eq(c->list[i].field->name, name)))
+            return true;
+    return false;
+}
+
+static void column_put(const struct column *col, const char *value, bool is_last, FILE *out)
+{
+    size_t columns = utf8_columns(value), bytes = strlen(value);
+    size_t pad = 0;
+
+    if (col->width && columns > col->width) {
+        bytes = utf8_cut(value, col->width);
+        columns = col->width;
+    }
+    if (col->width > columns)
+        pad = col->width - columns;
+    if (col->before)
+        fputs(col->before, out);
+    if (col->right)
+        fprintf(out, "%*s", (int)pad, "");
+    fwrite(value, 1, bytes, out);
+    if (!col->right && (!is_last || col->width))
+        fprintf(out, "%*s", (int)pad, "");
+    if (col->after)
+        fputs(col->after, out);
+}
+
+void columns_heading(const struct columns *c, FILE *out)
+{
+    for (size_t i = 0; i < c->count; i++)
+        column_put(&c->list[i], c->list[i].field->heading, i + 1 == c->count, out);
+    fputs(c->tail ? c->tail : "", out);
+    fputc('\n', out);
+}
+
+void columns_row(const struct columns *c, const void *row, struct str *scratch, FILE *out)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        str_clear(scratch);
+        c->list[i].field->print(row, scratch);
+        column_put(&c->list[i], scratch->text, i + 1 == c->count, out);
+    }
+    fputs(c->tail ? c->tail : "", out);
+    fputc('\n', out);
+}
+
+void columns_fini(struct columns *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        free(c->list[i].before);
+        free(c->list[i].after);
+    }
+    free(c->list);
+    free(c->tail);
+    memset(c, 0, sizeof *c);
+}
