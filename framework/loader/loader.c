@@ -13,6 +13,7 @@
 #include "loader/file.h"
 #include "loader/find.h"
 #include "loader/front.h"
+#include "loader/inside.h"
 #include "loader/loader.h"
 #include "loader/options.h"
 
@@ -22,17 +23,16 @@ struct loaded_inside {
     struct plugin_file file;
 };
 
-static int conf_of(const struct spur_plugin *desc, const char *name, const struct config *cfg, struct spur_conf **out, struct spur_error *err)
+static int conf_of(const struct spur_plugin *desc, const char *name, const struct loader_source *source, struct spur_conf **out, struct spur_error *err)
 {
-    const char *text = NULL, *file = NULL;
-    unsigned line = 0;
+    const char *text = source->options, *file = "options";
+    unsigned line = 1;
 
-    (void)cfg;
     return options_parse(desc, name, text, file, line, out, err);
 }
 
 /* What both ways of opening share; takes `file` over, also when it fails. */
-static int open_checked(const struct spur_plugin *desc, struct plugin_file *take_file, const struct config *cfg, const struct spur_host *host,
+static int open_checked(const struct spur_plugin *desc, struct plugin_file *take_file, const struct loader_source *source, const struct spur_host *host,
                         struct loaded **out, struct spur_error *err)
 {
     struct loaded *l = mem_alloc(sizeof *l);
@@ -47,7 +47,7 @@ static int open_checked(const struct spur_plugin *desc, struct plugin_file *take
     snprintf(l->name, sizeof l->name, "%s/%s", loader_kind_name((enum spur_kind)desc->kind), desc->name);
     front_init(&l->inside->front, l->name, host);
 
-    if ((rc = conf_of(desc, l->name, cfg, &l->inside->conf, err)) < 0)
+    if ((rc = conf_of(desc, l->name, source, &l->inside->conf, err)) < 0)
         goto failed;
     if (options_sha256(l->inside->conf)) {
         if (!l->path)
@@ -57,7 +57,7 @@ static int open_checked(const struct spur_plugin *desc, struct plugin_file *take
         if (rc < 0)
             goto failed;
     }
-    l->inside->front.cfg = cfg;
+    l->inside->front.cfg = source->cfg;
     rc = desc->open(&l->inside->front.host, l->inside->conf, &l->self, &why);
     l->inside->front.cfg = NULL;
     if (rc != 0) {
@@ -75,18 +75,23 @@ failed:
     return rc;
 }
 
-int loader_open(enum spur_kind kind, const char *wanted, const struct config *cfg, const struct spur_host *host,
-                struct loaded **out, struct spur_error *err)
+int loader_open_source(const struct loader_source *source, const struct spur_host *host, struct loaded **out, struct spur_error *err)
 {
     struct plugin_file file = { 0 };
     struct found found;
     const struct spur_plugin *desc;
+    enum spur_kind kind = source->kind;
     int rc;
 
-    if ((rc = find_plugin(kind, wanted, cfg, &found, err)) < 0)
+    if (!source->wanted) {
+        if ((rc = file_open(source->path, kind, NULL, &file, err)) < 0)
+            return rc;
+        return open_checked(file.desc, &file, source, host, out, err);
+    }
+    if ((rc = find_plugin(kind, source->wanted, source->cfg, &found, err)) < 0)
         return rc;
     if (found.is_alias)
-        loader_say(SPUR_LOG_INFO, "%s means %s here", wanted, found.name);
+        loader_say(SPUR_LOG_INFO, "%s means %s here", source->wanted, found.name);
     if (found.builtin) {
         if ((rc = descriptor_check(found.builtin, kind, found.name, err)) < 0)
             return rc;
@@ -99,18 +104,23 @@ int loader_open(enum spur_kind kind, const char *wanted, const struct config *cf
             if (loader_builtins[i]->kind == kind && strcmp(loader_builtins[i]->name, desc->name) == 0)
                 loader_say(SPUR_LOG_INFO, "%s: %s is used instead of the built-in one", found.name, found.path);
     }
-    return open_checked(desc, &file, cfg, host, out, err);
+    return open_checked(desc, &file, source, host, out, err);
+}
+
+int loader_open(enum spur_kind kind, const char *wanted, const struct config *cfg, const struct spur_host *host,
+                struct loaded **out, struct spur_error *err)
+{
+    const struct loader_source source = { .kind = kind, .wanted = wanted ? wanted : "", .cfg = cfg };
+
+    return loader_open_source(&source, host, out, err);
 }
 
 int loader_open_file(enum spur_kind kind, const char *path, const struct config *cfg, const struct spur_host *host,
                      struct loaded **out, struct spur_error *err)
 {
-    struct plugin_file file;
-    int rc;
+    const struct loader_source source = { .kind = kind, .path = path, .cfg = cfg };
 
-    if ((rc = file_open(path, kind, NULL, &file, err)) < 0)
-        return rc;
-    return open_checked(file.desc, &file, cfg, host, out, err);
+    return loader_open_source(&source, host, out, err);
 }
 
 void loader_close(struct loaded *l)
@@ -125,16 +135,16 @@ void loader_close(struct loaded *l)
     free(l);
 }
 
-int loader_reload(struct loaded *l, const struct config *cfg, struct spur_error *err)
+int loader_reload_source(struct loaded *l, const struct loader_source *source, struct spur_error *err)
 {
     struct spur_conf *conf;
     struct spur_error why = { 0 };
     int rc;
 
-    if ((rc = conf_of(l->desc, l->name, cfg, &conf, err)) < 0)
+    if ((rc = conf_of(l->desc, l->name, source, &conf, err)) < 0)
         return rc;
     if (l->desc->reload) {
-        l->inside->front.cfg = cfg;
+        l->inside->front.cfg = source->cfg;
         rc = l->desc->reload(l->self, conf, &why);
         l->inside->front.cfg = NULL;
         if (rc != 0)
@@ -149,6 +159,13 @@ int loader_reload(struct loaded *l, const struct config *cfg, struct spur_error 
     options_free(l->inside->conf);
     l->inside->conf = conf;
     return 0;
+}
+
+int loader_reload(struct loaded *l, const struct config *cfg, struct spur_error *err)
+{
+    const struct loader_source source = { .cfg = cfg };
+
+    return loader_reload_source(l, &source, err);
 }
 
 int loader_resolve(enum spur_kind kind, const char *wanted, const struct config *cfg, struct loader_meaning *out, struct spur_error *err)

@@ -244,10 +244,14 @@ static int by_node(const void *a, const void *b)
     return x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* The most nodes the job may get, and how many it is glad to have. */
+/* The most nodes the job may get, and how many it is glad to have. A node without a task would be held for nothing. */
 static uint32_t most(const struct search *s, uint32_t room)
 {
-    return s->ask->max_nodes < room ? s->ask->max_nodes : room;
+    uint32_t limit = s->ask->max_nodes < room ? s->ask->max_nodes : room;
+
+    if (s->ask->tasks_set && s->ask->tasks >= s->ask->min_nodes && s->ask->tasks < limit)
+        limit = s->ask->tasks;
+    return limit;
 }
 
 static uint32_t wanted(const struct search *s, uint32_t room)
@@ -373,19 +377,27 @@ static void gres_take(const struct search *s, const struct spur_node_view *n, ui
 
 static void fill(const struct search *s, const struct candidate *chosen, uint32_t count, struct spur_placement *out)
 {
-    uint64_t tasks_left = s->ask->tasks, gres_left[SPUR_PICKS_MAX];
+    uint64_t tasks_left = s->ask->tasks, later = 0, gres_left[SPUR_PICKS_MAX];
 
+    for (uint32_t k = 0; k < count; k++)
+        later += chosen[k].tasks;
     for (uint32_t i = 0; i < s->ask->gres_count && i < SPUR_PICKS_MAX; i++)
         gres_left[i] = ask_gres(s->ask, i)->per_job;
     for (uint32_t k = 0; k < count; k++) {
         const struct spur_node_view *n = spur_view_node(s->view, chosen[k].node);
         struct spur_node_pick *pick = spur_placement_pick(out, k);
-        uint64_t after = count - k - 1, room = tasks_left > after ? tasks_left - after : 1, gpus = 0;
+        uint64_t after = count - k - 1, share = tasks_left > after ? tasks_left - after : 1, gpus = 0;
 
         pick->node = chosen[k].node;
         pick->cpus = n->cpus;
         /* Block by block, as Slurm's default distribution: a node is filled before the next, which keeps one task for each node after it. */
-        pick->tasks = s->ask->overcommit ? (uint32_t)((tasks_left + after) / (after + 1)) : least(chosen[k].tasks, room);
+        later -= chosen[k].tasks;
+        if (s->ask->overcommit && tasks_left) {     /* no CPU count says when a node is full: evenly, but never more than later nodes can make good */
+            share = (tasks_left + after) / (after + 1);
+            if (tasks_left > later && share < tasks_left - later)
+                share = tasks_left - later;
+        }
+        pick->tasks = least(chosen[k].tasks, share);
         tasks_left -= pick->tasks < tasks_left ? pick->tasks : tasks_left;
         memset(pick->cores, 0, pick->core_words * sizeof *pick->cores);
         for (uint32_t c = 0; c < cores_of(n) && c / 64 < pick->core_words; c++)
