@@ -172,22 +172,6 @@ bool bitmap_equal(const struct bitmap *a, const struct bitmap *b)
     return a->bits == b->bits && (!a->bits || !memcmp(a->words, b->words, bitmap_words(a->bits) * sizeof *a->words));
 }
 
-/* The number at *cursor, which moves past it; false when there is none or it does not fit. */
-static bool bitmap_number(const char **cursor, size_t *out)
-{
-    const char *p = *cursor;
-    size_t n = 0;
-
-    if (*p < '0' || *p > '9')
-        return false;
-    for (; *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (size_t)(*p - '0'), &n))
-            return false;
-    *cursor = p;
-    *out = n;
-    return true;
-}
-
 int bitmap_parse(struct bitmap *b, const char *text, struct spur_error *err)
 {
     const char *p = text;
@@ -195,15 +179,15 @@ int bitmap_parse(struct bitmap *b, const char *text, struct spur_error *err)
     bitmap_zero(b);
     for (;;) {
         const char *start = p;
-        size_t first, last, step = 1;
+        uint64_t first, last, step = 1;
         int shown;
 
-        if (!bitmap_number(&p, &first))
+        if (!number_at(&p, &first))
             return spur_fail(err, SPUR_ESYNTAX, "\"%.60s\": a number is missing or too large at \"%.20s\"", text, start);
         last = first;
-        if (*p == '-' && (p++, !bitmap_number(&p, &last)))
+        if (*p == '-' && (p++, !number_at(&p, &last)))
             return spur_fail(err, SPUR_ESYNTAX, "\"%.60s\": a number is missing or too large at \"%.20s\"", text, start);
-        if (*p == ':' && (p++, !bitmap_number(&p, &step)))
+        if (*p == ':' && (p++, !number_at(&p, &step)))
             return spur_fail(err, SPUR_ESYNTAX, "\"%.60s\": a step is missing or too large at \"%.20s\"", text, start);
         if (*p && *p != ',')
             return spur_fail(err, SPUR_ESYNTAX, "\"%.60s\": unexpected text \"%.20s\"", text, p);
@@ -213,8 +197,8 @@ int bitmap_parse(struct bitmap *b, const char *text, struct spur_error *err)
         if (!step)
             return spur_fail(err, SPUR_EINVAL, "\"%.60s\": the step of %.*s is 0, it must be at least 1", text, shown, start);
         if (last >= b->bits)
-            return spur_fail(err, SPUR_ELIMIT, "\"%.60s\": %zu is too large, the limit is %zu", text, last,
-                             b->bits ? b->bits - 1 : 0);
+            return spur_fail(err, SPUR_ELIMIT, "\"%.60s\": %llu is too large, the limit is %zu", text,
+                             (unsigned long long)last, b->bits ? b->bits - 1 : 0);
         if (step == 1)
             bitmap_set_range(b, first, last);
         else

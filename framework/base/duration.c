@@ -9,19 +9,10 @@
 
 #define SECONDS_UNLIMITED UINT64_MAX
 
-/* The number at *cursor, which moves past it. */
+/* A number that keeps every sum below within 64 bits. */
 static bool part_read(const char **cursor, uint64_t *part)
 {
-    const char *p = *cursor;
-
-    *part = 0;
-    if (*p < '0' || *p > '9')
-        return false;
-    for (; *p >= '0' && *p <= '9'; p++)
-        if ((*part = *part * 10 + (uint64_t)(*p - '0')) > UINT32_MAX)
-            return false;
-    *cursor = p;
-    return true;
+    return number_at(cursor, part) && *part <= UINT32_MAX;
 }
 
 static int duration_parse(const char *text, uint64_t *seconds, struct spur_error *err)

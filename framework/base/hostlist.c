@@ -74,11 +74,6 @@ void hostlist_add(struct hostlist *h, const char *name)
 
 /* --- reading --- */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* One bracket of a name: its ranges, the plain text behind it, and where its odometer stands. */
 struct bracket {
     const char *ranges, *at;    /* at: the range being counted */
@@ -93,27 +88,16 @@ struct bracket {
 static int range_read(struct bracket *b, const char *element, int len, struct spur_error *err)
 {
     const char *start = b->at, *p = start;
-    uint64_t *value = &b->now;
+    bool good = number_at(&p, &b->now);
 
-    for (;;) {
-        const char *digits = p;
-
-        for (*value = 0; is_digit(*p); p++)
-            if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, (uint64_t)(*p - '0'), value))
-                return spur_fail(err, SPUR_ELIMIT, "host list: number too large in \"%.*s\" at \"%.24s\"", len, element, digits);
-        if (p == digits)
-            return spur_fail(err, SPUR_ESYNTAX, "host list: number expected in \"%.*s\" at \"%.24s\"", len, element, digits);
-        if (value == &b->now) {
-            b->width = (int)(p - digits);
-            b->last = b->now;
-            if (*p == '-') {
-                p++;
-                value = &b->last;
-                continue;
-            }
-        }
-        break;
+    if (good) {
+        b->width = (int)(p - start);
+        b->last = b->now;
+        if (*p == '-')
+            good = (p++, number_at(&p, &b->last));
     }
+    if (!good)
+        return spur_fail(err, SPUR_ESYNTAX, "host list: number missing or too large in \"%.*s\" at \"%.24s\"", len, element, p);
     if (*p != ',' && *p != ']')
         return spur_fail(err, SPUR_ESYNTAX, "host list: unexpected \"%c\" in the brackets of \"%.*s\"", *p, len, element);
     if (b->last < b->now)
@@ -343,17 +327,14 @@ static struct host_name name_cut(const char *name)
 {
     size_t len = strlen(name), prefix = len;
     struct host_name cut = { .name = name, .prefix = len };
-    uint64_t n = 0;
+    const char *number;
 
     while (prefix && is_digit(name[prefix - 1]))
         prefix--;
-    for (size_t i = prefix; i < len; i++)
-        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(name[i] - '0'), &n))
-            return cut;     /* too large to count with: a plain name */
-    if (prefix < len) {
+    number = name + prefix;
+    if (number_at(&number, &cut.number)) {      /* no number, or one too large to count with: a plain name */
         cut.prefix = prefix;
         cut.width = (int)(len - prefix);
-        cut.number = n;
     }
     return cut;
 }

@@ -3,7 +3,8 @@
  *
  * Understands several brackets in one name, text after a bracket, leading zeros, dots, dashes and underscores, and
  * plain numbers at the end of names when it makes ranges. Order is kept, doubles stay unless hostlist_uniq.
- * Refuses unclosed, stray, nested or reversed brackets and more than HOSTLIST_MAX names, naming the offending text.
+ * Refuses unclosed, stray, nested or reversed brackets, names over 255 bytes and more than HOSTLIST_MAX names, naming the offending text;
+ * a refused text adds no name.
  */
 #ifndef BASE_HOSTLIST_H
 #define BASE_HOSTLIST_H
@@ -25,9 +26,9 @@ void   hostlist_add(struct hostlist *h, const char *name);          /* one liter
 int    hostlist_add_list(struct hostlist *h, const char *text, struct spur_error *err);
 size_t hostlist_count(const struct hostlist *h);
 const char *hostlist_nth(const struct hostlist *h, size_t i);       /* borrowed until the list changes */
-ptrdiff_t hostlist_find(const struct hostlist *h, const char *name);    /* index or -1 */
+ptrdiff_t hostlist_find(const struct hostlist *h, const char *name);    /* index of the first such name, or -1; keeps an index inside, so one thread a list */
 bool   hostlist_remove(struct hostlist *h, size_t i);
-void   hostlist_sort(struct hostlist *h);       /* by text, then digits, then number: n2 < n10 < n002 */
+void   hostlist_sort(struct hostlist *h);       /* by text, then digits, then number: n2 < n10 < n002; r2c1 < r10c1 */
 void   hostlist_uniq(struct hostlist *h);       /* sorts and drops doubles */
 void   hostlist_print(const struct hostlist *h, struct str *out);   /* ranged, order kept, exactly as `scontrol show hostlist` */
 

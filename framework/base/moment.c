@@ -30,11 +30,6 @@ static int moment_wrong(struct moment_reader *r, const char *why)
     return spur_fail(r->err, SPUR_ESYNTAX, "time \"%.40s\" is not understood: %s", r->text, why);
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static size_t digits(const char *p)
 {
     size_t n = 0;
@@ -197,7 +192,8 @@ static int offset_read(struct moment_reader *r, int64_t *offset)
 {
     static const struct { const char *unit; int seconds; } units[] = {
         { "second", 1 }, { "minute", 60 }, { "hour", 3600 }, { "day", 86400 }, { "week", 604800 } };
-    int64_t count = 0, seconds = 1;
+    uint64_t count;
+    int64_t seconds = 1;
     bool minus;
 
     *offset = 0;
@@ -211,9 +207,8 @@ static int offset_read(struct moment_reader *r, int64_t *offset)
     do r->p++; while (*r->p == ' ');
     if (!is_digit(*r->p))
         return moment_wrong(r, "a count is missing");
-    for (; is_digit(*r->p); r->p++)
-        if ((count = count * 10 + (*r->p - '0')) > MOMENT_LAST)
-            return spur_fail(r->err, SPUR_ELIMIT, "time \"%.40s\" lies too far away: the last year is 2105", r->text);
+    if (!number_at(&r->p, &count) || count > MOMENT_LAST)
+        return spur_fail(r->err, SPUR_ELIMIT, "time \"%.40s\" lies too far away: the last year is 2105", r->text);
     while (*r->p == ' ')
         r->p++;
     if (*r->p) {
@@ -229,7 +224,7 @@ static int offset_read(struct moment_reader *r, int64_t *offset)
     }
     if (*r->p)
         return moment_wrong(r, "the unit must be seconds, minutes, hours, days or weeks");
-    *offset = (minus ? -count : count) * seconds;
+    *offset = (int64_t)count * (minus ? -seconds : seconds);
     return 0;
 }
 

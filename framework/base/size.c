@@ -9,22 +9,15 @@ static const char suffixes[] = "KMGTP";
 /* Digits, then at most one suffix letter. *power: 0 without, 1 for K ... 5 for P. Returns what follows, NULL when no number. */
 static const char *amount_read(const char *text, uint64_t *number, unsigned *power)
 {
-    const char *p = text;
-    uint64_t n = 0;
-
-    for (; *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
-            return NULL;
-    if (p == text)
-        return NULL;
-    *number = n;
     *power = 0;
+    if (!number_at(&text, number))
+        return NULL;
     for (unsigned i = 0; suffixes[i]; i++)
-        if (*p == suffixes[i] || *p == suffixes[i] + ('a' - 'A')) {
+        if (*text == suffixes[i] || *text == suffixes[i] + ('a' - 'A')) {
             *power = i + 1;
-            return p + 1;
+            return text + 1;
         }
-    return p;
+    return text;
 }
 
 int mebibytes_parse(const char *text, uint64_t *mib, struct spur_error *err)

@@ -51,5 +51,8 @@ size_t utf8_columns(const char *text);
 bool number_u32(const char *text, uint32_t *out);
 bool number_u64(const char *text, uint64_t *out);
 bool number_i64(const char *text, int64_t *out);
+/* The digits at *cursor, which moves past them; false, and not moved, when there are none or too many. */
+bool number_at(const char **cursor, uint64_t *out);
+static inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 #endif

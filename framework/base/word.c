@@ -181,18 +181,27 @@ size_t utf8_columns(const char *text)
     return columns;
 }
 
-/* Digits only, so that strtoull's own leniency (blanks, signs) never shows. */
-bool number_u64(const char *text, uint64_t *out)
+bool number_at(const char **cursor, uint64_t *out)
 {
+    const char *p = *cursor;
     uint64_t n = 0;
 
-    if (!*text)
-        return false;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9' || __builtin_mul_overflow(n, 10, &n) ||
-            __builtin_add_overflow(n, (uint64_t)(*text - '0'), &n))
+    for (; is_digit(*p); p++)
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
             return false;
-    }
+    if (p == *cursor)
+        return false;
+    *cursor = p;
+    *out = n;
+    return true;
+}
+
+bool number_u64(const char *text, uint64_t *out)
+{
+    uint64_t n;
+
+    if (!number_at(&text, &n) || *text)
+        return false;
     *out = n;
     return true;
 }
