@@ -20,6 +20,7 @@
 
 #include "base/str.h"
 #include "loader/contract.h"
+#include "loader/file.h"
 #include "loader/inside.h"
 
 #define SETTINGS_MAX 32
@@ -160,7 +161,7 @@ uint32_t contract_random(uint64_t *seed)
 
 /* ---- the runner ---- */
 
-struct outcome { int rc; struct spur_error err; };
+struct outcome { int rc; struct spur_error err; struct contract_about about; };
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -171,7 +172,23 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return 0;
 }
 
-/* In the child: run one case, tell its outcome, end. */
+/* In the child: load the file of the target, which is enough to know it. */
+static void child_describe(const struct contract_target *target, struct outcome *o)
+{
+    struct plugin_file file;
+
+    if ((o->rc = file_open(target->path, SPUR_KIND_none, NULL, &file, &o->err)) < 0)
+        return;
+    o->about.kind = (enum spur_kind)file.desc->kind;
+    o->about.abi_major = file.desc->abi_major;
+    o->about.abi_minor = file.desc->abi_minor;
+    snprintf(o->about.name, sizeof o->about.name, "%s/%s", loader_kind_name(o->about.kind), file.desc->name);
+    snprintf(o->about.version, sizeof o->about.version, "%s", file.desc->version ? file.desc->version : "");
+    snprintf(o->about.about, sizeof o->about.about, "%s", file.desc->about ? file.desc->about : "");
+    file_close(&file);
+}
+
+/* In the child: run one case (NULL: only describe), tell its outcome, end. */
 static void child_run(const struct contract_target *target, const struct contract_case *c, const char *dir, int to)
 {
     struct contract contract = { .target = target };
@@ -183,7 +200,10 @@ static void child_run(const struct contract_target *target, const struct contrac
     snprintf(contract.dir, sizeof contract.dir, "%s", dir);
     fake_init(&fake, contract.dir);
     contract.fake = &fake;
-    o.rc = c->run(&contract, &o.err);
+    if (c)
+        o.rc = c->run(&contract, &o.err);
+    else
+        child_describe(target, &o);
     if (write(to, &o, sizeof o) != (ssize_t)sizeof o)
         _exit(2);
     close(to);
@@ -230,11 +250,10 @@ static enum contract_verdict child_wait(pid_t child, int from, unsigned deadline
     return o->rc < 0 ? CONTRACT_FAILED : o->rc == CONTRACT_SKIP ? CONTRACT_SKIPPED : CONTRACT_OK;
 }
 
-static enum contract_verdict case_run(const struct contract_target *target, const struct contract_case *c, char *text, size_t room)
+static enum contract_verdict case_run(const struct contract_target *target, const struct contract_case *c, struct outcome *o, char *text, size_t room)
 {
     char dir[128];
     const char *tmp = getenv("TMPDIR");
-    struct outcome o = { 0 };
     enum contract_verdict verdict = CONTRACT_FAILED;
     int ends[2];
     pid_t child;
@@ -251,11 +270,26 @@ static enum contract_verdict case_run(const struct contract_target *target, cons
         child_run(target, c, dir, ends[1]);
     } else {
         close(ends[1]);
-        verdict = child_wait(child, ends[0], target->deadline_ms ? target->deadline_ms : 20000, &o, text, room);
+        verdict = child_wait(child, ends[0], target->deadline_ms ? target->deadline_ms : 20000, o, text, room);
         close(ends[0]);
     }
     nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     return verdict;
+}
+
+int contract_describe(const char *path, struct contract_about *out, struct spur_error *err)
+{
+    const struct contract_target target = { .path = path };
+    struct outcome o = { 0 };
+    char text[300] = "";
+    enum contract_verdict verdict = case_run(&target, NULL, &o, text, sizeof text);
+
+    if (verdict == CONTRACT_CRASHED || verdict == CONTRACT_HUNG)
+        return spur_fail(err, SPUR_EINVAL, "%s: refused: loading it: %s", path, text);
+    if (verdict != CONTRACT_OK)
+        return spur_fail(err, o.rc < 0 ? o.rc : SPUR_EIO, "%s", text);
+    *out = o.about;
+    return 0;
 }
 
 int contract_run(const struct contract_target *target,
@@ -273,7 +307,8 @@ int contract_run(const struct contract_target *target,
     for (size_t s = 0; s < 2; s++) {
         for (const struct contract_case *c = suites[s]; c && c->name; c++) {
             char text[300] = "";
-            enum contract_verdict verdict = case_run(target, c, text, sizeof text);
+            struct outcome o = { 0 };
+            enum contract_verdict verdict = case_run(target, c, &o, text, sizeof text);
 
             failed += verdict != CONTRACT_OK && verdict != CONTRACT_SKIPPED;
             row(arg, c->name, verdict, text);

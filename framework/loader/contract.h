@@ -29,6 +29,14 @@ enum contract_verdict { CONTRACT_OK = 0, CONTRACT_FAILED, CONTRACT_SKIPPED, CONT
 int contract_run(const struct contract_target *target,
                  void (*row)(void *arg, const char *case_name, enum contract_verdict verdict, const char *text), void *arg);
 
+/* Loads a file in a child process and tells what it is, or why this spur refuses it. Also when it crashes or hangs while loading. */
+struct contract_about {
+    enum spur_kind kind;
+    uint16_t abi_major, abi_minor;
+    char name[80], version[48], about[200];
+};
+int contract_describe(const char *path, struct contract_about *out, struct spur_error *err);
+
 /* ---- for the files contract_KIND.c ---- */
 
 #define CONTRACT_SKIP 1     /* a case's answer: this plugin does not offer the operation */

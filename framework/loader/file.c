@@ -9,7 +9,9 @@
 #define _GNU_SOURCE     /* memmem */
 #include <dlfcn.h>
 #include <errno.h>
+#include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <ltdl.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -51,6 +53,32 @@ bool file_looks(const char *path, bool *is_ours)
     }
     close(fd);
     return true;
+}
+
+/* dlopen maps what the headers promise, and a file that is shorter ends the process with SIGBUS: a cut copy is refused before. */
+static int file_is_whole(const char *path, struct spur_error *err)
+{
+    ElfW(Ehdr) head;
+    ElfW(Phdr) part;
+    struct stat st;
+    uint64_t end = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        rc = spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
+    else if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof part)
+        rc = spur_fail(err, SPUR_EINVAL, "%s: refused: it does not load: no shared library of this machine", path);
+    for (unsigned i = 0; rc == 0 && i < head.e_phnum; i++) {
+        if (pread(fd, &part, sizeof part, (off_t)(head.e_phoff + i * sizeof part)) != (ssize_t)sizeof part)
+            end = head.e_phoff + (uint64_t)head.e_phnum * sizeof part;
+        else if (part.p_type == PT_LOAD && part.p_offset + part.p_filesz > end)
+            end = part.p_offset + part.p_filesz;
+    }
+    if (rc == 0 && end > (uint64_t)st.st_size)
+        rc = spur_fail(err, SPUR_ECORRUPT, "%s: refused: the file is cut: it has %lld bytes, its headers speak of %llu", path, (long long)st.st_size, (unsigned long long)end);
+    if (fd >= 0)
+        close(fd);
+    return rc;
 }
 
 static int owner_trusted(const char *path, bool is_parent, struct spur_error *err)
@@ -230,6 +258,8 @@ int file_open(const char *path, enum spur_kind kind, const char *expected, struc
         goto failed;
     }
     if ((rc = file_trusted(path, err)) < 0)
+        goto failed;
+    if ((rc = file_is_whole(path, err)) < 0)
         goto failed;
     if (!(early = dlopen(path, RTLD_NOW | RTLD_LOCAL))) {
         rc = load_failed(path, dlerror(), err);

@@ -25,9 +25,15 @@ struct loaded_inside {
 
 static int conf_of(const struct spur_plugin *desc, const char *name, const struct loader_source *source, struct spur_conf **out, struct spur_error *err)
 {
-    const char *text = source->options, *file = "options";
+    const char *text = source->options, *slash;
+    char file[300] = "options";
     unsigned line = 1;
 
+    if (!text && source->cfg) {
+        text = config_spur_section(source->cfg, name, &line);
+        slash = source->cfg->path ? strrchr(source->cfg->path, '/') : NULL;
+        snprintf(file, sizeof file, "%.*sspur.conf", slash ? (int)(slash + 1 - source->cfg->path) : 0, source->cfg->path ? source->cfg->path : "");
+    }
     return options_parse(desc, name, text, file, line, out, err);
 }
 
@@ -179,6 +185,31 @@ int loader_resolve(enum spur_kind kind, const char *wanted, const struct config 
     snprintf(out->name, sizeof out->name, "%s", found.name);
     snprintf(out->path, sizeof out->path, "%s", found.path);
     return 0;
+}
+
+int loader_check_section(const struct config *cfg, size_t i, struct spur_error *err)
+{
+    const struct loader_source source = { .cfg = cfg };
+    const char *name = cfg->sections[i].name, *slash = strchr(name, '/');
+    struct plugin_file file = { 0 };
+    struct spur_conf *conf = NULL;
+    char kind[32];
+    struct found found;
+    int rc;
+
+    snprintf(kind, sizeof kind, "%.*s", slash ? (int)(slash - name) : 0, name);
+    if (loader_kind(kind) == SPUR_KIND_none)
+        rc = spur_fail(err, SPUR_ENOTFOUND, "%.80s: the name of a plugin is KIND/NAME, as in select/topo", name);
+    else if ((rc = find_plugin(loader_kind(kind), name, cfg, &found, err)) == 0 && !word_eq(found.name, name))
+        rc = spur_fail(err, SPUR_EINVAL, "%.80s means %s, so the section must be plugin \"%s\"", name, found.name, found.name);
+    else if (rc == 0 && !found.builtin)
+        rc = file_open(found.path, loader_kind(kind), strchr(found.name, '/') + 1, &file, err);
+    if (rc < 0)
+        return spur_context(err, "spur.conf:%u", cfg->sections[i].line);
+    rc = conf_of(found.builtin ? found.builtin : file.desc, found.name, &source, &conf, err);
+    options_free(conf);
+    file_close(&file);
+    return rc;
 }
 
 /* "select_topo.so" -> "select/topo"; false when the name has no known kind. */

@@ -58,6 +58,10 @@ struct loader_meaning {
 };
 int loader_resolve(enum spur_kind kind, const char *wanted, const struct config *cfg, struct loader_meaning *out, struct spur_error *err);
 
+/* Is section i of cfg's spur.conf, plugin "..." { ... }, one that its plugin takes? Without opening it; for `spur config check`, which
+ * reports also the sections of plugins that are not in use. The sentence has file and line. */
+int loader_check_section(const struct config *cfg, size_t i, struct spur_error *err);
+
 /* Every plugin that can be seen: built-ins first, then files, by name. A file that is refused comes with the sentence in `refusal`. */
 struct loader_row {
     const char *name;           /* "select/topo"; of a refused file what its file name says, or "" */

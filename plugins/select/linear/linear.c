@@ -316,6 +316,49 @@ static uint32_t run_find(const struct search *s, uint64_t weight, uint32_t room,
     return best;
 }
 
+/* What a node adds to what is still missing, each kind of want weighing the same. */
+static double worth(const struct search *s, const struct tally *t, const struct candidate *c)
+{
+    double sum = 0, need = s->ask->tasks;
+
+    if (t->tasks < s->ask->tasks)
+        sum += (c->tasks < need - (double)t->tasks ? c->tasks : need - (double)t->tasks) / need;
+    for (uint32_t i = 0; i < s->ask->gres_count && i < SPUR_PICKS_MAX; i++) {
+        double room = (double)gres_room(s, spur_view_node(s->view, c->node), i), left;
+
+        need = (double)ask_gres(s->ask, i)->per_job;
+        left = need - (double)t->gres[i];
+        if (left > 0)
+            sum += (room < left ? room : left) / need;
+    }
+    return sum;
+}
+
+/* The last resort when CPUs lie on some nodes and devices on others: always the node that brings the job furthest. */
+static void order_by_need(struct search *s, uint32_t room)
+{
+    struct tally t = { 0 };
+
+    for (uint32_t i = 0; i < s->count && i < most(s, room); i++) {
+        uint32_t best = i;
+        double best_worth = -1;
+        struct candidate c;
+
+        for (uint32_t k = i; k < s->count && !s->nodes[i].required; k++) {
+            double w = worth(s, &t, &s->nodes[k]);
+
+            if (w > best_worth) {
+                best = k;
+                best_worth = w;
+            }
+        }
+        c = s->nodes[best];
+        s->nodes[best] = s->nodes[i];
+        s->nodes[i] = c;
+        tally_add(s, &t, &c);
+    }
+}
+
 /* Chooses; leaves the chosen ones at s->nodes[*from..]. */
 static uint32_t choose(struct search *s, uint32_t room, uint32_t *from)
 {
@@ -342,6 +385,9 @@ static uint32_t choose(struct search *s, uint32_t room, uint32_t *from)
         return n;
     }
     qsort(s->nodes, s->count, sizeof *s->nodes, by_size);
+    if ((n = prefix(s, s->nodes, s->count, room)))
+        return n;
+    order_by_need(s, room);
     return prefix(s, s->nodes, s->count, room);
 }
 
