@@ -177,8 +177,20 @@ const struct config_partition *config_partition_find(const struct config *c, con
 ptrdiff_t config_default_partition(const struct config *c);     /* index, -1: none */
 /* Effect and note of a global key, and its name as written in keys.def. */
 const char *config_key_name(enum config_key k);
-/* The lines of `scontrol show config` as KEY, VALUE pairs in Slurm's order, through a callback. */
+/* --- as scontrol shows it (show.c): KEY, VALUE pairs in Slurm's order, through a callback --- */
+#define CONFIG_SLURM_VERSION "26.05.0"      /* the generation of Slurm that programs are told */
+/* `show config`. Values that only the running controller knows (BOOT_TIME, NEXT_JOB_ID) come as NULL: the caller puts them in. SlurmUser and SlurmdUser come as
+ * bare names unless root: the command adds the uid with config_show_user. */
 void config_show(const struct config *c, void (*row)(void *arg, const char *key, const char *value), void *arg);
+/* "slurm(64030)", the bare name when there is no such user here. Asks the user database: never in the controller's loop. */
+void config_show_user(const char *name, struct str *out);
+/* The pairs of `show partition` that follow from the files. TRES comes as NULL. */
+void config_show_partition(const struct config *c, const struct config_partition *p, void (*row)(void *arg, const char *key, const char *value), void *arg);
+/* The pairs of `show node` that follow from the files; State is that of a node that has not answered yet. `n` is one of c->nodes. */
+void config_show_node(const struct config *c, const struct config_node *n, void (*row)(void *arg, const char *key, const char *value), void *arg);
+void config_partition_totals(const struct config *c, const struct config_partition *p, uint64_t *cpus, uint64_t *nodes, uint64_t *mem_mib);
+/* CPUs of a node less those of CoreSpecCount or CPUSpecList: CPUEfctv. */
+uint32_t config_node_usable_cpus(const struct config_node *n);
 
 /* For commands: no more than they need, few system calls. Only SlurmctldHost/ControlMachine (+addr), SlurmctldPort, ClusterName, AuthType and, from
  * spur.conf beside it, run_dir. */

@@ -66,8 +66,6 @@ void partition_fini(struct config_partition *p);
 void gres_line_fini(struct config_gres_line *g);
 /* Gres= of a node line. Writes the shown text (without socket lists) and the entries. */
 int  gres_list_read(const char *text, char **shown, struct config_gres **out, size_t *count, struct spur_error *err);
-/* "DefCpuPerGPU=3,DefMemPerGPU=60000", without what is 0; NULL when both are. */
-char *job_defaults_text(uint64_t cpu_per_gpu, uint64_t mem_per_gpu);
 /* The nodes that a list names: host lists, node sets, ALL. */
 int  nodes_of_list(struct reader *r, const char *list, struct bitmap *out, struct spur_error *err);
 

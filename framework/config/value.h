@@ -14,6 +14,8 @@ int  config_key_find(const char *name);         /* enum config_key, without case
 int  value_read(enum config_type type, const char *raw, struct config_value *out, struct str *warn, struct spur_error *err);
 /* yes, up, true, 1 -> 1; no, down, false, 0 -> 0; else -1. */
 int  value_bool(const char *text);
+/* "DefCpuPerGPU=3,DefMemPerGPU=60000", without what is 0; NULL when both are. */
+char *job_defaults_text(uint64_t cpu_per_gpu, uint64_t mem_per_gpu);
 /* Lists of words with one canonical spelling and order (words.c). */
 int  words_read(enum config_type type, const char *raw, struct str *out, struct str *warn, struct spur_error *err);
 /* Is this value the same as "off" or as the default, so that ignoring it changes nothing? */

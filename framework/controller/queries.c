@@ -244,7 +244,7 @@ static void query_part_steps(struct ctl *c, struct peer *p, struct query *q, str
     rpc_send(p->conn, WIRE__MESSAGE_TYPE__STEPS_PART, q->seq, &reply.base);
 }
 
-struct rows { Wire__ConfigReply reply; struct arena *a; size_t room; };
+struct rows { Wire__ConfigReply reply; struct arena *a; size_t room; const char *boot; uint32_t next_job_id; };
 
 static void rows_add(void *arg, const char *key, const char *value)
 {
@@ -270,6 +270,19 @@ static void rows_number(struct rows *r, const char *key, uint64_t value)
     rows_add(r, key, arena_printf(r->a, "%llu", (unsigned long long)value));
 }
 
+/* Rows of the configuration, with what only a running controller knows put in. */
+static void config_row_add(void *arg, const char *key, const char *value)
+{
+    struct rows *r = arg;
+
+    if (value)
+        rows_add(r, key, value);
+    else if (strcmp(key, "BOOT_TIME") == 0)
+        rows_add(r, key, r->boot);
+    else if (strcmp(key, "NEXT_JOB_ID") == 0)
+        rows_number(r, key, r->next_job_id);
+}
+
 static void query_rows(struct ctl *c, struct peer *p, const struct query *q, struct arena *a)
 {
     struct rows r = { .a = a };
@@ -281,9 +294,9 @@ static void query_rows(struct ctl *c, struct peer *p, const struct query *q, str
 
         str_init(&boot);
         moment_print(c->boot_wall_ms / 1000, NULL, c->boot_wall_ms / 1000, &boot);
-        rows_add(&r, "BOOT_TIME", boot.text);
-        rows_number(&r, "NEXT_JOB_ID", c->state->next_job_id);
-        config_show(c->state->config, rows_add, &r);
+        r.boot = boot.text;
+        r.next_job_id = c->state->next_job_id;
+        config_show(c->state->config, config_row_add, &r);
         str_fini(&boot);
     } else {
         struct spur_store_status st = { .size = sizeof st };
