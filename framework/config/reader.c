@@ -70,6 +70,7 @@ int record_read(struct reader *r, char **cursor, const struct record_key *keys, 
     const char *file = r->lex->file;
     unsigned line = r->lex->line;
     struct lex_pair pair;
+    bool is_off;
     int rc;
 
     memset(rec, 0, sizeof *rec);
@@ -88,9 +89,9 @@ int record_read(struct reader *r, char **cursor, const struct record_key *keys, 
                 goto fail;
             continue;
         }
-        if (k->effect == CONFIG_NO_EFFECT || k->effect == CONFIG_OBSOLETE)
-            if (!word_eq(pair.value, "no") && !word_eq(pair.value, "none") && !word_eq(pair.value, "off"))
-                reader_note(r, file, line, k->name, pair.value, k->effect, k->note);
+        is_off = word_eq(pair.value, "no") || word_eq(pair.value, "none") || word_eq(pair.value, "off");
+        if (k->effect == CONFIG_MAPPED || (k->effect != CONFIG_ACTS && !is_off))
+            reader_note(r, file, line, k->name, pair.value, k->effect, k->note);
         if (rec->values[k->id] && !word_eq(rec->values[k->id], pair.value))
             reader_note(r, file, line, k->name, pair.value, CONFIG_ACTS, "given twice on this line: the last one counts");
         free(rec->values[k->id]);
