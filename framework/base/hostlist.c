@@ -6,8 +6,11 @@
  *
  * Printing joins neighbours only, as Slurm does: names with the same text before their last number form one bracket,
  * and numbers that count up and would print alike with the width of the first form one range: n9,n10 is n[9-10],
- * n09,n10 is n[09-10], but n9,n09 is n[9,09]. hostlist_find makes an index of names at its first call on a list that
- * is not tiny; a change drops it.
+ * n09,n10 is n[09-10], but n9,n09 is n[9,09]. Where a name is cut into text and number is the user's choice too:
+ * x00[1-2] prints as it came, while x001,x002 is x[001-002]. So each name keeps its cut and the width it was written with
+ * (1 for the 10 in 9-10), by which lists are sorted; hostlist_uniq cuts anew, for there only the names count.
+ *
+ * hostlist_find makes an index of names at its first call on a list that is not tiny; a change drops it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +24,15 @@
 #define BRACKETS_MAX 8u                 /* in one name */
 #define SCAN_MAX 16u                    /* up to here a walk beats an index */
 
+struct host_name {
+    const char *text;
+    uint64_t number;        /* the last one of the name, with text + prefix its digits */
+    uint32_t prefix;        /* bytes before it; the whole name when it ends in no number */
+    uint32_t width;         /* digits to pad that number to, 0 without one */
+};
+
 struct hostlist {
-    const char **names;
+    struct host_name *names;
     size_t count, room;
     struct arena text;          /* bytes of names; those of removed ones go with the list */
     struct table index;         /* name -> its place in `names`, first of doubles; empty until hostlist_find wants it */
@@ -54,7 +64,37 @@ static void hostlist_changed(struct hostlist *h)
     table_fini(&h->index);
 }
 
-static void name_add(struct hostlist *h, const char *name, size_t len)
+static bool same_prefix(const struct host_name *a, const struct host_name *b)
+{
+    return a->width && b->width && a->prefix == b->prefix && !memcmp(a->text, b->text, a->prefix);
+}
+
+/* True when b counts on from a in a range whose numbers are padded to `width`. */
+static bool counts_on(const struct host_name *a, const struct host_name *b, uint32_t width)
+{
+    const char *digits = b->text + b->prefix;
+
+    return same_prefix(a, b) && b->number && b->number - 1 == a->number && (*digits == '0' ? strlen(digits) == width : strlen(digits) >= width);
+}
+
+/* Cuts a name before the digits at its end. */
+static struct host_name name_cut(const char *text)
+{
+    size_t len = strlen(text), prefix = len;
+    struct host_name cut = { .text = text, .prefix = (uint32_t)len };
+    const char *digits;
+
+    while (prefix && is_digit(text[prefix - 1]))
+        prefix--;
+    digits = text + prefix;
+    if (number_at(&digits, &cut.number)) {      /* no digits, or more than can be counted with: a plain name */
+        cut.prefix = (uint32_t)prefix;
+        cut.width = (uint32_t)(len - prefix);
+    }
+    return cut;
+}
+
+static struct host_name *name_add(struct hostlist *h, const char *name, size_t len)
 {
     char *copy = arena_alloc(&h->text, len + 1);
 
@@ -63,13 +103,24 @@ static void name_add(struct hostlist *h, const char *name, size_t len)
         h->room = h->room ? h->room * 2 : 8;
         h->names = mem_grow(h->names, h->room, sizeof *h->names);
     }
-    h->names[h->count++] = copy;
+    h->names[h->count].text = copy;
+    return &h->names[h->count++];
+}
+
+/* A name that was not in brackets; it takes the width of the one before it when it counts on from there. */
+static void name_add_plain(struct hostlist *h, const char *name, size_t len)
+{
+    struct host_name *n = name_add(h, name, len);
+
+    *n = name_cut(n->text);
+    if (h->count > 1 && counts_on(n - 1, n, n[-1].width))
+        n->width = n[-1].width;
 }
 
 void hostlist_add(struct hostlist *h, const char *name)
 {
     hostlist_changed(h);
-    name_add(h, name, strlen(name));
+    name_add_plain(h, name, strlen(name));
 }
 
 /* --- reading --- */
@@ -81,7 +132,7 @@ struct bracket {
     size_t   after_len;
     size_t   place;             /* of its number in the name */
     uint64_t now, last;
-    int      width;
+    uint32_t width;
 };
 
 /* Reads the range at b->at: "7", "07" or "7-12". Leaves b->at on the ',' or ']' behind it. */
@@ -91,7 +142,7 @@ static int range_read(struct bracket *b, const char *element, int len, struct sp
     bool good = number_at(&p, &b->now);
 
     if (good) {
-        b->width = (int)(p - start);
+        b->width = (uint32_t)(p - start);
         b->last = b->now;
         if (*p == '-')
             good = (p++, number_at(&p, &b->last));
@@ -157,7 +208,7 @@ static size_t name_write(char name[NAME_MAX_LEN], struct bracket *b, const struc
 
         do *--d = (char)('0' + n % 10); while (n /= 10);
         len = (size_t)(digits + sizeof digits - d);
-        zeros = (size_t)b->width > len ? (size_t)b->width - len : 0;
+        zeros = b->width > len ? b->width - len : 0;
         if (used + zeros + len + b->after_len > NAME_MAX_LEN)
             return 0;
         b->place = used;
@@ -173,7 +224,7 @@ static size_t name_write(char name[NAME_MAX_LEN], struct bracket *b, const struc
 /* Expands one element, e.g. "r[1-2]c[01-04]-ib": the last bracket counts fastest. */
 static int element_add(struct hostlist *h, const char *element, size_t element_len, struct spur_error *err)
 {
-    struct bracket brackets[BRACKETS_MAX];
+    struct bracket brackets[BRACKETS_MAX], *last;
     int len = element_len > 80 ? 80 : (int)element_len, rc;      /* what is shown of it */
     char name[NAME_MAX_LEN];
     const char *end = element + element_len, *p = element;
@@ -210,11 +261,12 @@ static int element_add(struct hostlist *h, const char *element, size_t element_l
     if (plain > NAME_MAX_LEN)
         goto too_long;
     if (!n) {
-        name_add(h, element, plain);
+        name_add_plain(h, element, plain);
         return 0;
     }
     memcpy(name, element, plain);
     brackets[0].place = plain;
+    last = &brackets[n - 1];
     for (changed = 0;;) {
         size_t used = name_write(name, &brackets[changed], &brackets[n]);
 
@@ -222,7 +274,15 @@ static int element_add(struct hostlist *h, const char *element, size_t element_l
             goto too_long;
         if (h->text.used > TEXT_MAX)
             return spur_fail(err, SPUR_ELIMIT, "host list: the names take more than %u bytes at \"%.*s\"", TEXT_MAX, len, element);
-        name_add(h, name, used);
+        if (last->after_len) {
+            name_add_plain(h, name, used);
+        } else {
+            struct host_name *added = name_add(h, name, used);
+
+            added->number = last->now;
+            added->prefix = (uint32_t)last->place;
+            added->width = last->width;
+        }
         changed = n;
         do {
             if (!changed)
@@ -283,23 +343,23 @@ size_t hostlist_count(const struct hostlist *h)
 
 const char *hostlist_nth(const struct hostlist *h, size_t i)
 {
-    return i < h->count ? h->names[i] : NULL;
+    return i < h->count ? h->names[i].text : NULL;
 }
 
 ptrdiff_t hostlist_find(const struct hostlist *h, const char *name)
 {
     struct hostlist *mine = (struct hostlist *)h;   /* the index is a cache: making it changes nothing that shows */
-    const char **place;
+    const struct host_name *place;
 
     if (h->count <= SCAN_MAX) {
         for (size_t i = 0; i < h->count; i++)
-            if (!strcmp(h->names[i], name))
+            if (!strcmp(h->names[i].text, name))
                 return (ptrdiff_t)i;
         return -1;
     }
     if (!table_count(&h->index))
         for (size_t i = h->count; i-- > 0;)
-            table_put_text(&mine->index, h->names[i], &mine->names[i]);
+            table_put_text(&mine->index, mine->names[i].text, &mine->names[i]);
     place = table_get_text(&h->index, name);
     return place ? place - h->names : -1;
 }
@@ -314,30 +374,7 @@ bool hostlist_remove(struct hostlist *h, size_t i)
     return true;
 }
 
-/* --- names as text and number: sorting and printing --- */
-
-struct host_name {
-    const char *name;
-    size_t   prefix;        /* bytes before the last number; the whole name when it ends in no number */
-    int      width;         /* digits of that number, 0 without */
-    uint64_t number;
-};
-
-static struct host_name name_cut(const char *name)
-{
-    size_t len = strlen(name), prefix = len;
-    struct host_name cut = { .name = name, .prefix = len };
-    const char *number;
-
-    while (prefix && is_digit(name[prefix - 1]))
-        prefix--;
-    number = name + prefix;
-    if (number_at(&number, &cut.number)) {      /* no number, or one too large to count with: a plain name */
-        cut.prefix = prefix;
-        cut.width = (int)(len - prefix);
-    }
-    return cut;
-}
+/* --- order and ranges --- */
 
 /* Text with numbers in it, numbers by value: r2c before r10c. */
 static int text_compare(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -373,88 +410,57 @@ static int text_compare(const char *a, size_t a_len, const char *b, size_t b_len
 static int name_compare(const void *left, const void *right)
 {
     const struct host_name *a = left, *b = right;
-    int order = text_compare(a->name, a->prefix, b->name, b->prefix);
+    int order = text_compare(a->text, a->prefix, b->text, b->prefix);
 
     if (order)
         return order;
-    if (!a->width != !b->width)
-        return a->width ? 1 : -1;
     if (a->width != b->width)
         return a->width < b->width ? -1 : 1;
     if (a->number != b->number)
         return a->number < b->number ? -1 : 1;
-    return strcmp(a->name, b->name);    /* prefixes that differ in leading zeros only */
+    return strcmp(a->text, b->text);    /* prefixes that differ in leading zeros only */
 }
 
 void hostlist_sort(struct hostlist *h)
 {
-    struct host_name *cut = mem_array(h->count, sizeof *cut);
-
     hostlist_changed(h);
-    for (size_t i = 0; i < h->count; i++)
-        cut[i] = name_cut(h->names[i]);
-    qsort(cut, h->count, sizeof *cut, name_compare);
-    for (size_t i = 0; i < h->count; i++)
-        h->names[i] = cut[i].name;
-    free(cut);
+    if (h->count)
+        qsort(h->names, h->count, sizeof *h->names, name_compare);
 }
 
 void hostlist_uniq(struct hostlist *h)
 {
     size_t kept = 0;
 
+    for (size_t i = 0; i < h->count; i++)
+        h->names[i] = name_cut(h->names[i].text);
     hostlist_sort(h);
     for (size_t i = 0; i < h->count; i++)
-        if (!kept || strcmp(h->names[kept - 1], h->names[i]))
+        if (!kept || strcmp(h->names[kept - 1].text, h->names[i].text))
             h->names[kept++] = h->names[i];
     h->count = kept;
 }
 
-static bool same_prefix(const struct host_name *a, const struct host_name *b)
-{
-    return a->width && b->width && a->prefix == b->prefix && !memcmp(a->name, b->name, a->prefix);
-}
-
-/* True when b counts on from a, in a range that began with this width. */
-static bool counts_on(const struct host_name *a, const struct host_name *b, int width)
-{
-    return b->number == a->number + 1 && (b->width == width || (b->width > width && b->name[b->prefix] != '0'));
-}
-
 void hostlist_print(const struct hostlist *h, struct str *out)
 {
-    struct host_name first, last, next;
-
     for (size_t i = 0; i < h->count;) {
-        bool is_list = false, same;
+        const struct host_name *n = &h->names[i], *first = n, *from, *end = h->names + h->count;
+        bool is_list = n + 1 < end && same_prefix(n, n + 1);
 
-        first = last = name_cut(h->names[i]);
-        if (i)
+        str_add(out, i ? "," : "");
+        str_add_n(out, n->text, n->prefix);
+        str_add(out, is_list ? "[" : "");
+        for (;;) {      /* one range a turn */
+            for (from = n; n + 1 < end && counts_on(n, n + 1, from->width); n++)
+                ;
+            str_add(out, from->text + from->prefix);
+            if (n != from)
+                str_addf(out, "-%s", n->text + n->prefix);
+            if (++n == end || !same_prefix(first, n))
+                break;
             str_add_char(out, ',');
-        str_add_n(out, first.name, first.prefix);
-        do {    /* one range a turn, all of them behind one prefix */
-            same = false;
-            while (++i < h->count) {
-                next = name_cut(h->names[i]);
-                same = same_prefix(&first, &next);
-                if (!same || !counts_on(&last, &next, first.width))
-                    break;
-                last = next;
-                same = false;
-            }
-            if (!is_list && (same || last.name != first.name)) {
-                is_list = true;
-                str_add_char(out, '[');
-            }
-            str_add(out, first.name + first.prefix);
-            if (last.name != first.name)
-                str_addf(out, "-%s", last.name + last.prefix);
-            if (same) {
-                str_add_char(out, ',');
-                first = last = next;
-            }
-        } while (same);
-        if (is_list)
-            str_add_char(out, ']');
+        }
+        str_add(out, is_list ? "]" : "");
+        i = (size_t)(n - h->names);
     }
 }

@@ -29,7 +29,7 @@ const char *hostlist_nth(const struct hostlist *h, size_t i);       /* borrowed 
 ptrdiff_t hostlist_find(const struct hostlist *h, const char *name);    /* index of the first such name, or -1; keeps an index inside, so one thread a list */
 bool   hostlist_remove(struct hostlist *h, size_t i);
 void   hostlist_sort(struct hostlist *h);       /* by text, then digits, then number: n2 < n10 < n002; r2c1 < r10c1 */
-void   hostlist_uniq(struct hostlist *h);       /* sorts and drops doubles */
+void   hostlist_uniq(struct hostlist *h);       /* sorts and drops doubles; then equal sets print alike, however they were written */
 void   hostlist_print(const struct hostlist *h, struct str *out);   /* ranged, order kept, exactly as `scontrol show hostlist` */
 
 #endif

@@ -10,7 +10,7 @@ static const struct { const char *text, *names, *ranged, *sorted; } lists[] = {
     { "nodeA,nodeB[001,003],nodeC", "nodeA nodeB001 nodeB003 nodeC", "nodeA,nodeB[001,003],nodeC", NULL },
     { "foo003,foo0[10-12],foo[103-104],foo[10,12-14],foo-m11-16",
       "foo003 foo010 foo011 foo012 foo103 foo104 foo10 foo12 foo13 foo14 foo-m11-16",
-      "foo[003,010-012,103-104,10,12-14],foo-m11-16", "foo[10,12-14,003,010-012,103-104],foo-m11-16" },
+      "foo003,foo0[10-12],foo[103-104,10,12-14],foo-m11-16", "foo[10,12-14,003,103-104],foo-m11-16,foo0[10-12]" },
     { "node[0001-0003]-int", "node0001-int node0002-int node0003-int", "node0001-int,node0002-int,node0003-int", NULL },
     { "n1,n2\nn3\n", "n1 n2 n3", "n[1-3]", NULL },
     /* nothing, one, separators */
@@ -25,7 +25,8 @@ static const struct { const char *text, *names, *ranged, *sorted; } lists[] = {
     { "n-1,n-2", "n-1 n-2", "n-[1-2]", NULL },
     { "gpu_a.[1-2].hpc.example.org", "gpu_a.1.hpc.example.org gpu_a.2.hpc.example.org",
       "gpu_a.1.hpc.example.org,gpu_a.2.hpc.example.org", NULL },
-    { "lxb00[1,2]", "lxb001 lxb002", "lxb[001-002]", NULL },
+    { "lxb00[1,2]", "lxb001 lxb002", "lxb00[1-2]", NULL },      /* the user's cut stays */
+    { "lxb003,lxb00[2,1],lxb[006],l2", "lxb003 lxb002 lxb001 lxb006 l2", "lxb003,lxb00[2,1],lxb006,l2", "l2,lxb[003,006],lxb00[1-2]" },
     { "n(1-2)", "n(1-2)", "n(1-2)", NULL },
     /* order and doubles stay; neighbours alone are joined */
     { "n1,login,n2,n3,n01,n02,r1c1,r1c2,r2c1,n3,n5", "n1 login n2 n3 n01 n02 r1c1 r1c2 r2c1 n3 n5",
@@ -42,7 +43,8 @@ static const struct { const char *text, *names, *ranged, *sorted; } lists[] = {
     { "n099,n100", "n099 n100", "n[099-100]", NULL },
     { "n9,n09", "n9 n09", "n[9,09]", NULL },
     { "n009,n10", "n009 n10", "n[009,10]", "n[10,009]" },
-    { "n08,n9,n10", "n08 n9 n10", "n[08,9-10]", "n[9,08,10]" },
+    { "n08,n9,n10", "n08 n9 n10", "n[08,9-10]", "n[9-10,08]" },
+    { "n[98-101],n[099-101]", "n98 n99 n100 n101 n099 n100 n101", "n[98-101,099-101]", NULL },
     { "n0,n00", "n0 n00", "n[0,00]", NULL },
     { "n[01-3]", "n01 n02 n03", "n[01-03]", NULL },
     { "n[1-03]", "n1 n2 n3", "n[1-3]", NULL },
@@ -50,14 +52,15 @@ static const struct { const char *text, *names, *ranged, *sorted; } lists[] = {
     { "n[098-101]", "n098 n099 n100 n101", "n[098-101]", NULL },
     { "n00000000000000000001,n00000000000000000002", "n00000000000000000001 n00000000000000000002",
       "n[00000000000000000001-00000000000000000002]", NULL },
-    { "n18446744073709551614,n18446744073709551615", "n18446744073709551614 n18446744073709551615",
-      "n[18446744073709551614-18446744073709551615]", NULL },
+    { "n18446744073709551614,n18446744073709551615,m18446744073709551615,m0",
+      "n18446744073709551614 n18446744073709551615 m18446744073709551615 m0",
+      "n[18446744073709551614-18446744073709551615],m[18446744073709551615,0]", "m[0,18446744073709551615],n[18446744073709551614-18446744073709551615]" },
     { "n123456789012345678901,n123456789012345678902", "n123456789012345678901 n123456789012345678902",
       "n123456789012345678901,n123456789012345678902", NULL },     /* past 64 bits: plain names */
     /* several brackets count like an odometer; the last number alone is ranged */
     { "r[1-2]c[1-3]", "r1c1 r1c2 r1c3 r2c1 r2c2 r2c3", "r1c[1-3],r2c[1-3]", NULL },
     { "r[1,03]c[9-10]x", "r1c9x r1c10x r03c9x r03c10x", "r1c9x,r1c10x,r03c9x,r03c10x", NULL },
-    { "[1-2][1-2]", "11 12 21 22", "[11-12,21-22]", NULL },
+    { "[1-2][1-2]", "11 12 21 22", "1[1-2],2[1-2]", NULL },
     { "r10c1,r2c10,r2c9,r2c1", "r10c1 r2c10 r2c9 r2c1", "r10c1,r2c[10,9,1]", "r2c[1,9-10],r10c1" },
     { "n10-ib,n2-ib,n1-ib,n1", "n10-ib n2-ib n1-ib n1", "n10-ib,n2-ib,n1-ib,n1", "n1,n1-ib,n2-ib,n10-ib" },
     { "aa1,a_1,a.1,a-1,a1,N1,n1", "aa1 a_1 a.1 a-1 a1 N1 n1", "aa1,a_1,a.1,a-1,a1,N1,n1", "N1,a1,a-1,a.1,a_1,aa1,n1" },
@@ -176,6 +179,29 @@ START_TEST(lists_change)
 }
 END_TEST
 
+/* Sets of names print alike however they were written: the nodes of a partition, of an allocation. */
+START_TEST(uniq_forgets_how_names_were_written)
+{
+    static const struct { const char *text, *ranged; } sets[] = {
+        { "lxb00[2,1],lxb001,lxb0[02-03]", "lxb[001-003]" }, { "n[8-10],n10,n[9],n[11-12]", "n[8-12]" }, { "n[1-3]x,n2x", "n1x,n2x,n3x" },
+        { "b,a,b", "a,b" }, { "n08,n9,n10,n[8-9]", "n[8-9,08,10]" } };
+    struct str out;
+
+    str_init(&out);
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        struct hostlist *h;
+
+        ck_assert_int_eq(hostlist_parse(sets[i].text, &h, NULL), 0);
+        hostlist_uniq(h);
+        str_clear(&out);
+        hostlist_print(h, &out);
+        ck_assert_str_eq(out.text, sets[i].ranged);
+        hostlist_destroy(h);
+    }
+    str_fini(&out);
+}
+END_TEST
+
 /* A list text as a site might write it; small numbers, so that neighbours and doubles are common. */
 static void random_list(uint64_t *dices, struct str *out)
 {
@@ -260,6 +286,7 @@ TCase *hostlist_cases(void)
     tcase_add_loop_test(t, wrong_lists_are_refused, 0, sizeof wrong / sizeof *wrong);
     tcase_add_test(t, long_names_are_refused);
     tcase_add_test(t, lists_change);
+    tcase_add_test(t, uniq_forgets_how_names_were_written);
     tcase_add_test(t, what_is_printed_reads_back);
     return t;
 }
