@@ -214,7 +214,7 @@ static const char *request_never(struct ctl *c, struct request *r, const Wire__J
         room = placement_room(c->state, &r->arena, ask.max_nodes);
         rc = c->plugins.select->place(c->plugins.select_self, state_view(c->state), &ask, room, &err);
         is_asked = true;
-        fits = rc != SPUR_ENEVER;
+        fits = !spur_select_is_never(rc);
     }
     str_fini(&names);
     return is_asked && !fits ? arena_copy(&r->arena, err.text) : NULL;

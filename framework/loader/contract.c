@@ -246,7 +246,7 @@ static enum contract_verdict child_wait(pid_t child, int from, unsigned deadline
         snprintf(text, room, "the plugin ended the process (exit status %d)", WEXITSTATUS(status));
         return CONTRACT_CRASHED;
     }
-    snprintf(text, room, "%s", o->rc ? o->err.text : "");
+    snprintf(text, room, "%s", o->rc || !o->err.code ? o->err.text : "");     /* a case that held may leave a note */
     return o->rc < 0 ? CONTRACT_FAILED : o->rc == CONTRACT_SKIP ? CONTRACT_SKIPPED : CONTRACT_OK;
 }
 

@@ -135,7 +135,7 @@ int slice_place(struct slice *sl, const struct spur_view *view, struct wish *w, 
             *which = ask;
             return 0;
         }
-        if (got != SPUR_ENEVER || shut)
+        if (!spur_select_is_never(got) || shut)
             rc = SPUR_ELATER;
     }
     return rc;

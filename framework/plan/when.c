@@ -31,7 +31,7 @@ int64_t plan_when(struct plan *p, struct state *s, const struct plan_plugins *pl
         found = now_wall_s;
         goto out;
     }
-    if (rc == SPUR_ENEVER)
+    if (spur_select_is_never(rc))
         goto out;
     horizon_fill(&h, s, &p->running, now_wall_s, s->cluster_ms, p->params.resolution_s);
     high = h.count;

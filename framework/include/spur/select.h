@@ -20,12 +20,15 @@ struct spur_select_ops {
     /* Choose nodes, cores and devices for one job. Must not block, must not keep `view`. `view` may be an overlay: the base plus
      * hypothetical releases at a time, as backfill and preemption ask. Fills `out`, which the caller owns; in the base view only nodes
      * with SPUR_NODE_USABLE and a bit in ask->allowed may be taken.
-     * 0 placed; SPUR_ELATER fits the cluster but not now; SPUR_ENEVER can't ever fit, with the reason in err. */
+     * 0 placed; SPUR_ELATER fits the cluster but not now; SPUR_ENEVER can't ever fit, with the reason in err; SPUR_EUNSUPPORTED this plugin
+     * never does what the job asks for (several nodes, devices ...), with the reason: to the host the same as never. */
     int (*place)(void *self, const struct spur_view *view, const struct spur_ask *ask,
                  struct spur_placement *out, struct spur_error *err);
     /* Say in one line why `out` was chosen, for scontrol show job. Optional. */
     int (*explain)(void *self, const struct spur_placement *out, char *buf, size_t len);
 };
+
+static inline bool spur_select_is_never(int rc) { return rc == SPUR_ENEVER || rc == SPUR_EUNSUPPORTED; }
 
 #ifdef __cplusplus
 }

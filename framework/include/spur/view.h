@@ -97,7 +97,9 @@ struct spur_ask {
 };
 #define SPUR_MEM_ALL UINT64_MAX
 
-struct spur_gres_pick { uint32_t ask; uint32_t gres; uint64_t count, mask; };  /* which ask row, which row of the node's gres */
+/* ask: which row of the ask this serves, or SPUR_ASK_NONE: held because the job has the node for itself (exclusive). gres: which row of the node's. */
+struct spur_gres_pick { uint32_t ask; uint32_t gres; uint64_t count, mask; };
+#define SPUR_ASK_NONE UINT32_MAX
 
 #define SPUR_PICKS_MAX 16
 struct spur_node_pick {

@@ -391,14 +391,14 @@ static uint32_t choose(struct search *s, uint32_t room, uint32_t *from)
     return prefix(s, s->nodes, s->count, room);
 }
 
-/* Takes `count` of row `i` from a node, lowest devices first. */
+/* Takes `count` of row `i` from a node, lowest devices first; of every kind when `i` is SPUR_ASK_NONE. */
 static void gres_take(const struct search *s, const struct spur_node_view *n, uint32_t i, uint64_t count, struct spur_node_pick *pick)
 {
     for (uint32_t k = 0; k < n->gres_count && count && pick->gres_count < SPUR_PICKS_MAX; k++) {
         const struct spur_gres_view *g = node_gres(n, k);
         uint64_t n_here, mask = 0, left = s->as_empty ? g->all_mask : g->free_mask;
 
-        if (!gres_is(g, ask_gres(s->ask, i)))
+        if (i != SPUR_ASK_NONE && !gres_is(g, ask_gres(s->ask, i)))
             continue;
         /* Two rows of the ask may match one resource ("gpu:1,gpu:a:1"): what the first took is gone. */
         n_here = gres_free(g, s->as_empty);
@@ -467,6 +467,8 @@ static void fill(const struct search *s, const struct candidate *chosen, uint32_
             if (strcmp(want->name, "gpu") == 0)
                 gpus += take;
         }
+        if (s->ask->exclusive)      /* the job asked to have the node for itself: its devices too */
+            gres_take(s, n, SPUR_ASK_NONE, UINT64_MAX, pick);
         pick->mem = 0;
         if (s->ask->cr & SPUR_CR_MEMORY) {
             pick->mem = memory_of(s->ask, n, n->cpus, gpus);
