@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* duration.h - time limits, dates and sizes as Slurm's users write and read them. Pure but for the time zone of libc. */
+/* duration.h - time limits, dates and sizes as Slurm's users write and read them. Pure but for the time zone of libc.
+ * Limits and spans live in duration.c, points in time in moment.c, sizes and counts in size.c. */
 #ifndef BASE_DURATION_H
 #define BASE_DURATION_H
 

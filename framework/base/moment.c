@@ -9,7 +9,6 @@
  * 86,400 seconds. Nothing past MOMENT_LAST is accepted: a start in the far future is a slip of the keyboard, and
  * clients keep these values in 32 bits.
  */
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -284,12 +283,13 @@ int moment_parse(const char *text, int64_t now, int64_t *out, struct spur_error 
 static const char *relative_format(const struct tm *tm, const struct tm *today)
 {
     struct tm a = *tm, b = *today;
-    long days;
+    long hours, days;
 
     a.tm_hour = b.tm_hour = 12;     /* noon to noon: whole days even when the clock changes between */
     a.tm_min = a.tm_sec = b.tm_min = b.tm_sec = 0;
     a.tm_isdst = b.tm_isdst = -1;
-    days = (long)((mktime(&a) - mktime(&b) + (mktime(&a) > mktime(&b) ? 7200 : -7200)) / 86400);
+    hours = (long)((mktime(&a) - mktime(&b)) / 3600);
+    days = (hours + (hours > 0 ? 12 : -12)) / 24;
     if (days == 0)
         return "%H:%M:%S";
     if (days == 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* str.h - a growable text buffer, and the few word helpers that every reader of text needs.
+/* str.h - a growable text buffer, and the few word helpers that every reader of text needs (memory.c, str.c, word.c).
  *
  * Memory: mem_* end the process with one line when memory is out; state is durable and a restart is the cure. Sizes that
  * come from outside are checked against a limit before they reach mem_*.

@@ -114,11 +114,11 @@ static void table_rebuild(struct table *t)
 
 static void table_store(struct table *t, uint64_t key, const char *text, void *value)
 {
-    struct table_slot *slot = table_find(t, key, text);
+    struct table_slot *slot;
 
     if (!value)
         abort();    /* a hole that claims to be an entry: a bug of the caller */
-    if (slot) {
+    if ((slot = table_find(t, key, text))) {
         slot->text = text;
         slot->value = value;
         return;

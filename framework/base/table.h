@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* table.h - hash tables from a 64-bit number or a text to a pointer. Walk order is insertion order (never hash order),
- * so that replicas agree. Keys of text are borrowed: they must live as long as the entry. */
+ * so that replicas agree. Keys of text are borrowed: they must live as long as the entry. Values are never NULL. */
 #ifndef BASE_TABLE_H
 #define BASE_TABLE_H
 
