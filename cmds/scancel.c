@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scancel.c - ends or signals jobs, array tasks and steps.
+ *
+ * One request whatever the number of ids: the controller picks what matches and may be touched. An id that is unknown or has ended is silent and
+ * exit 0, as Slurm's; a job of somebody else is an error.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hostlist.h"
+#include "client/client.h"
+#include "cmds/commands.h"
+#include "cmds/common/options.h"
+#include "cmds/common/signals.h"
+#include "state/job.h"
+
+struct list { char **words; size_t count; };
+struct scancel {
+    struct list ids, users, names, partitions, states, accounts, nodes, qos, reservations, wckeys;
+    uint32_t signal;
+    bool signal_set, batch, full, hurry, interactive, quiet, verbose, me;
+};
+
+static void list_put(struct list *l, const char *word)
+{
+    l->words = mem_grow(l->words, l->count + 1, sizeof *l->words);
+    l->words[l->count++] = mem_copy(word);
+}
+
+static void list_add(struct list *l, const char *text)
+{
+    char *copy = mem_copy(text), *cursor = copy, *word;
+
+    while ((word = word_next(&cursor, ",")))
+        list_put(l, word_trim(word));
+    free(copy);
+}
+
+static void list_free(struct list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->words[i]);
+    free(l->words);
+}
+
+#define TAKE(name) static int take_##name(void *request, const char *value, enum option_source from, struct spur_error *err)
+#define UNUSED (void)value, (void)from, (void)err
+#define SC ((struct scancel *)request)
+TAKE(account) { UNUSED; list_add(&SC->accounts, value); return 0; }
+TAKE(name) { UNUSED; list_add(&SC->names, value); return 0; }
+TAKE(partition) { UNUSED; list_add(&SC->partitions, value); return 0; }
+TAKE(qos) { UNUSED; list_add(&SC->qos, value); return 0; }
+TAKE(reservation) { UNUSED; list_add(&SC->reservations, value); return 0; }
+TAKE(wckey) { UNUSED; list_add(&SC->wckeys, value); return 0; }
+TAKE(user) { UNUSED; list_add(&SC->users, value); return 0; }
+TAKE(me) { UNUSED; SC->me = true; return 0; }
+TAKE(batch) { UNUSED; SC->batch = true; return 0; }
+TAKE(full) { UNUSED; SC->full = true; return 0; }
+TAKE(hurry) { UNUSED; SC->hurry = true; return 0; }
+TAKE(interactive) { UNUSED; SC->interactive = true; return 0; }
+TAKE(quiet) { UNUSED; SC->quiet = true; return 0; }
+TAKE(verbose) { UNUSED; SC->verbose = true; return 0; }
+TAKE(nothing) { UNUSED; (void)request; return 0; }
+TAKE(nodelist)
+{
+    struct hostlist *h;
+
+    (void)from;
+    if (hostlist_parse(value, &h, err) < 0)
+        return err->code;
+    for (size_t i = 0; i < hostlist_count(h); i++)
+        list_put(&SC->nodes, hostlist_nth(h, i));
+    hostlist_destroy(h);
+    return 0;
+}
+TAKE(state)
+{
+    unsigned state, flags;
+
+    (void)from;
+    if (!job_state_parse(value, &state, &flags) || (state != JOB_PENDING && state != JOB_RUNNING && state != JOB_SUSPENDED))
+        return spur_fail(err, SPUR_EINVAL, "Invalid job state specified: %s; PENDING, RUNNING or SUSPENDED can be cancelled", value);
+    list_put(&SC->states, job_state_name(state, 0, false));
+    return 0;
+}
+TAKE(signal)
+{
+    int number = signal_parse(value);
+
+    (void)from;
+    if (number < 0)
+        return spur_fail(err, SPUR_EINVAL, "Unknown job signal: %s", value);
+    SC->signal = (uint32_t)number;
+    SC->signal_set = true;
+    return 0;
+}
+
+static const struct option_row rows[] = {
+    { "account", 'A', OPTION_VALUE, "NAME", "SCANCEL_ACCOUNT", take_account, "jobs of this account" },
+    { "batch", 'b', OPTION_NONE, NULL, "SCANCEL_BATCH", take_batch, "signal the batch shell alone" },
+    { "ctld", 0, OPTION_NONE, NULL, "SCANCEL_CTLD", take_nothing, "through the controller (always so here)" },
+    { "full", 'f', OPTION_NONE, NULL, "SCANCEL_FULL", take_full, "signal the batch shell too, not only steps" },
+    { "hurry", 'H', OPTION_NONE, NULL, "SCANCEL_HURRY", take_hurry, "no stage-out of burst buffers" },
+    { "interactive", 'i', OPTION_NONE, NULL, "SCANCEL_INTERACTIVE", take_interactive, "ask before each job" },
+    { "jobname", 0, OPTION_VALUE, "NAME", NULL, take_name, NULL },
+    { "name", 'n', OPTION_VALUE, "NAME", "SCANCEL_NAME", take_name, "jobs of this name" },
+    { "me", 0, OPTION_NONE, NULL, NULL, take_me, "my jobs" },
+    { "nodelist", 'w', OPTION_VALUE, "LIST", NULL, take_nodelist, "jobs on these nodes" },
+    { "partition", 'p', OPTION_VALUE, "NAME", "SCANCEL_PARTITION", take_partition, "jobs of this partition" },
+    { "qos", 'q', OPTION_VALUE, "NAME", "SCANCEL_QOS", take_qos, "jobs of this QOS" },
+    { "quiet", 'Q', OPTION_NONE, NULL, NULL, take_quiet, "no word about jobs that have ended" },
+    { "reservation", 'R', OPTION_VALUE, "NAME", NULL, take_reservation, "jobs of this reservation" },
+    { "signal", 's', OPTION_VALUE, "SIGNAL", NULL, take_signal, "send this signal instead of ending the job" },
+    { "state", 't', OPTION_VALUE, "STATE", "SCANCEL_STATE", take_state, "jobs in this state: PENDING, RUNNING, SUSPENDED" },
+    { "user", 'u', OPTION_VALUE, "NAME", "SCANCEL_USER", take_user, "jobs of this user" },
+    { "verbose", 'v', OPTION_NONE, NULL, "SCANCEL_VERBOSE", take_verbose, "say what is done" },
+    { "wckey", 0, OPTION_VALUE, "NAME", "SCANCEL_WCKEY", take_wckey, "jobs of this wckey" },
+};
+static const struct option_table table = {
+    "scancel", "Usage: scancel [OPTIONS] [JOB[_TASKS][.STEP] ...]\nEnds jobs, array tasks or steps, or sends them a signal.\n", rows, sizeof rows / sizeof *rows,
+    "cron clusters cluster sibling admin-comment autocomplete", "cM", 1, false };
+
+/* "12_[1-3]" is one word; "1,2" is two, as people write them. */
+static void ids_add(struct scancel *s, const char *text)
+{
+    char *copy = mem_copy(text), *cursor = copy;
+
+    while (*cursor) {
+        char *word = cursor;
+        int depth = 0;
+
+        for (; *cursor && ((*cursor != ',' && *cursor != ' ') || depth); cursor++)
+            depth += *cursor == '[' ? 1 : *cursor == ']' ? -1 : 0;
+        if (*cursor)
+            *cursor++ = '\0';
+        if (*word)
+            list_put(&s->ids, word);
+    }
+    free(copy);
+}
+
+static bool ask(const char *id)
+{
+    char answer[16];
+
+    printf("Cancel job_id=%s [y/n]? ", id);
+    fflush(stdout);
+    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+int cmd_scancel(int argc, char **argv)
+{
+    struct scancel s = { 0 };
+    Wire__CancelRequest r = WIRE__CANCEL_REQUEST__INIT;
+    struct spur_error err = { 0 };
+    struct client *c = NULL;
+    struct arena a;
+    uint8_t token[16];
+    void *reply = NULL;
+    char uid[16];
+    int first, number = 0, rc;
+
+    if ((rc = options_environment(&table, &s)) || (rc = options_read(&table, argc, argv, &s, &first)))
+        return rc == OPTIONS_DONE ? 0 : rc;
+    for (int i = first; i < argc; i++)
+        ids_add(&s, argv[i]);
+    if (s.me) {
+        snprintf(uid, sizeof uid, "%u", (unsigned)getuid());
+        list_put(&s.users, uid);
+    }
+    if (!s.ids.count && !s.users.count && !s.names.count && !s.partitions.count && !s.states.count && !s.accounts.count && !s.nodes.count &&
+        !s.qos.count && !s.reservations.count && !s.wckeys.count) {
+        fprintf(stderr, "scancel: error: No job identification provided\n");
+        return 1;
+    }
+    if (s.interactive) {
+        size_t kept = 0;
+
+        if (!s.ids.count) {
+            fprintf(stderr, "scancel: error: not supported yet: --interactive without job ids\n");
+            return 1;
+        }
+        for (size_t i = 0; i < s.ids.count; i++) {
+            if (ask(s.ids.words[i]))
+                s.ids.words[kept++] = s.ids.words[i];
+            else
+                free(s.ids.words[i]);
+        }
+        if (!(s.ids.count = kept))
+            return 0;
+    }
+    arena_init(&a, 0);
+    r.ids = s.ids.words;                    r.n_ids = s.ids.count;
+    r.users = s.users.words;                r.n_users = s.users.count;
+    r.names = s.names.words;                r.n_names = s.names.count;
+    r.partitions = s.partitions.words;      r.n_partitions = s.partitions.count;
+    r.states = s.states.words;              r.n_states = s.states.count;
+    r.accounts = s.accounts.words;          r.n_accounts = s.accounts.count;
+    r.nodes = s.nodes.words;                r.n_nodes = s.nodes.count;
+    r.qos = s.qos.words;                    r.n_qos = s.qos.count;
+    r.reservations = s.reservations.words;  r.n_reservations = s.reservations.count;
+    r.wckeys = s.wckeys.words;              r.n_wckeys = s.wckeys.count;
+    r.has_signal = r.has_signal_set = s.signal_set;
+    r.signal = s.signal;
+    r.signal_set = s.signal_set;
+    r.has_batch_only = r.batch_only = s.batch;
+    r.has_full = r.full = s.full;
+    r.has_hurry = r.hurry = s.hurry;
+    client_token(token, &r.token_wall_ms);
+    r.has_token = r.has_token_wall_ms = 1;
+    r.token.data = token;
+    r.token.len = sizeof token;
+    rc = 0;
+    if (client_open(NULL, &c, &err) < 0 ||
+        client_call(c, WIRE__MESSAGE_TYPE__CANCEL, &r.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &a, &reply, &number, &err) < 0) {
+        fprintf(stderr, "scancel: error: %s\n", err.text);
+        rc = 1;
+    } else {
+        const Wire__DoneReply *d = reply;
+
+        for (size_t i = 0; i < d->n_results; i++) {
+            const Wire__JobResult *x = d->results[i];
+
+            if (x->code == SPUR_ENOTFOUND || x->code == SPUR_ESTALE || x->code == 0) {
+                if (s.verbose && x->text)
+                    fprintf(stderr, "scancel: job %u: %s\n", x->job_id, x->text);
+                continue;
+            }
+            fprintf(stderr, "scancel: error: Kill job error on job id %u: %s\n", x->job_id, x->text ? x->text : "refused");
+            rc = 1;
+        }
+    }
+    client_close(c);
+    arena_fini(&a);
+    struct list *const lists[] = { &s.ids, &s.users, &s.names, &s.partitions, &s.states, &s.accounts, &s.nodes, &s.qos, &s.reservations, &s.wckeys };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        list_free(lists[i]);
+    return rc;
+}
