@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* daemon.c - fork, new session, a pipe back to the command that was called; see daemon.h. */
+#define _GNU_SOURCE              /* pipe2 */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
