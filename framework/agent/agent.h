@@ -11,6 +11,6 @@
 #include <spur/error.h>
 
 int spurd_main(int argc, char **argv);          /* also slurmd: -D -c -f FILE -N NAME -L FILE -v -V -C --emulate LIST --conf-server HOST */
-int spurstepd_main(int argc, char **argv);      /* --pool: internal */
+int spurstepd_main(int argc, char **argv);      /* --pool, --hardware: internal */
 
 #endif

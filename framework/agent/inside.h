@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inside.h - what the files of spurd share: one struct agent a process, one struct identity a node it speaks for.
+ *
+ * The loop owns all of it; nothing is locked. A real agent has one identity, `spurd --emulate` has many, each with a connection of its own.
+ *
+ *     spurd.c      options, background, signals, the loop       pool.c       the keyless process that forks supervisors
+ *     settings.c   what is taken from slurm.conf                launch.c     credential -> order
+ *     inventory.c  hardware                                     steps.c      what runs here, its supervisors, adoption, kills
+ *     node.c       the connection to the leader                 spool.c      reports on disk until acknowledged
+ *     emulate.c    scripted jobs                                seen.c       fence and attempts, on disk
+ */
+#ifndef AGENT_INSIDE_H
+#define AGENT_INSIDE_H
+
+#include "config.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+#include <spur/auth.h>
+#include <spur/gpu.h>
+#include <spur/switch.h>
+
+#include "agent/pool.h"
+#include "agent/seen.h"
+#include "agent/settings.h"
+#include "agent/spool.h"
+#include "base/table.h"
+#include "loader/loader.h"
+#include "rpc/log.h"
+#include "rpc/server.h"
+#include "wire/spur.pb-c.h"
+
+struct agent;
+struct identity;
+
+/* One step of one job on one node, from the launch until its container is empty and that is on disk. */
+enum step_phase { STEP_CHECKING, STEP_STARTING, STEP_RUNNING, STEP_ENDED, STEP_GONE };
+struct agent_step {
+    struct identity *node;
+    uint32_t job_id, step_id, attempt, uid, gid;
+    enum step_phase phase;
+    bool     kill_asked;            /* before there was anybody to tell */
+    Wire__Kill kill;
+    char     folder[64];            /* name in the spool; "" when emulated */
+    struct supervisor_link *link;   /* NULL: none (checking, emulated, supervisor lost) */
+    struct emulated *emulated;
+    uint64_t ended_seq;             /* spool number of its ENDED report; 0: none yet */
+    uint32_t passing;               /* reports on their way to the disk */
+    bool     joined;                /* the switch plugin knows it */
+};
+
+/* A job whose emptiness the leader waits for. */
+struct ending { uint32_t job_id, attempt; struct ending *next; };
+
+struct identity {
+    struct agent *agent;
+    const char *name;
+    struct rpc_conn *conn;
+    bool     dialling, registered;
+    uint32_t controller;            /* index of the one tried now */
+    uint32_t backoff_ms;
+    uint64_t seq;
+    uint32_t heartbeat_ms; uint32_t beats_unanswered;
+    uv_timer_t timer;               /* next dial, or next heartbeat */
+    struct table steps;             /* step_key -> struct agent_step */
+    struct ending *endings;
+    Wire__NodeInventory *inventory; /* owned by the agent's inventory */
+};
+
+struct agent {
+    uv_loop_t *loop;
+    struct settings *set;
+    struct spur_host host;
+    struct loaded *auth, *sw, *gpu;
+    struct rpc *rpc;
+    struct pool pool;
+    struct spool *spool;
+    struct seen seen;
+    int      spool_fd;              /* SlurmdSpoolDir */
+    struct identity *nodes; size_t count;
+    bool     is_emulated, is_stopping, foreground;
+    uint64_t config_version;
+    int64_t  start_wall_ms;
+    Wire__NodeInventory **inventories;
+    struct spur_gpu *gpus; uint32_t gpu_count;
+    uv_signal_t signals[5];
+    const char *log_path;           /* -L */
+};
+
+static inline uint64_t step_key(uint32_t job_id, uint32_t step_id) { return (uint64_t)job_id << 32 | step_id; }
+int64_t agent_boot_ms(void);
+int64_t agent_wall_ms(void);
+const char *step_text(uint32_t step_id, char buf[16]);      /* "batch", "0" */
+
+/* node.c */
+void node_start(struct identity *n, uint32_t after_ms);     /* begins to dial */
+void node_stop(struct identity *n);
+void node_register(struct identity *n);                     /* again, when the inventory has changed */
+/* Puts the report into the spool and on the wire; `then` runs when it is durable. */
+void node_report(struct identity *n, Wire__Report *r, void (*then)(void *arg, uint64_t number), void *arg);
+void node_report_text(struct identity *n, Wire__Report__Kind kind, uint32_t job_id, uint32_t step_id, uint32_t attempt, int status, const char *text);
+void node_connected(struct agent *a, struct rpc_conn *c);
+void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, const uint8_t *body);
+void agent_config(struct agent *a, const Wire__ConfigFiles *files);     /* the leader's configuration has changed */
+void node_closed(struct agent *a, struct rpc_conn *c, const struct spur_error *why);
+
+/* launch.c */
+void launch_take(struct identity *n, const Wire__Launch *l, const uint8_t *bytes, size_t len);
+
+/* steps.c */
+struct agent_step *step_find(struct identity *n, uint32_t job_id, uint32_t step_id);
+struct agent_step *step_create(struct identity *n, const Wire__Credential *grant);
+void step_linked(struct agent_step *s, int link_fd);        /* a supervisor has been started or found: talk to it */
+void step_end(struct agent_step *s);                        /* nothing of it is alive, and that is said: forget it */
+void steps_kill(struct identity *n, const Wire__Kill *k);
+void steps_adopt(struct agent *a);                          /* at start: folders of the spool */
+void steps_detach(struct identity *n);                      /* at stop: supervisors keep running */
+bool steps_user_is_here(const struct agent *a, uint32_t uid);
+/* RunningStep rows of a registration. */
+size_t steps_running(const struct identity *n, Wire__RunningStep ***rows);
+
+/* emulate.c */
+void emulate_launch(struct agent_step *s, const Wire__Launch *l);
+void emulate_kill(struct agent_step *s, const Wire__Kill *k);
+void emulate_free(struct agent_step *s);
+
+/* inventory.c */
+void inventory_take(struct agent *a, void (*then)(struct agent *a));
+void inventory_free(struct agent *a);
+int  inventory_print(const char *name);                     /* spurd -C */
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch.c - a launch as it comes from the leader: its credential is checked whole, then a supervisor gets its order.
+ *
+ * Checked, in this order: the leader's signature over the exact bytes, purpose, cluster, expiry, fencing number, that this node is in it, the digest of
+ * argv, environment and script (wire/credential.c), then here: that the job's attempt was not started or ended before, that this process can become
+ * the user. A refusal is a LAUNCH_FAILED report with the sentence. A launch that is sent again while its step is known is answered by
+ * saying again what is true. Nothing of the launch is believed that the credential does not cover: ids, devices and I/O key come from it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/drop.h"
+#include "agent/folder.h"
+#include "agent/inside.h"
+#include "agent/supervisor.h"
+#include "wire/credential.h"
+
+#define GRANT_ARENA_CAP (16u << 20)
+
+struct checking {                   /* while an auth plugin that may block verifies */
+    uv_work_t work;
+    struct identity *node;
+    Wire__Launch *launch;
+    int rc;
+    struct spur_error err;
+};
+
+static uint32_t name_hash(const struct identity *n)
+{
+    uint32_t h = 2166136261u;
+
+    if (!n->agent->is_emulated)
+        return 0;
+    for (const char *p = n->name; *p; p++)
+        h = (h ^ (uint8_t)*p) * 16777619u;
+    return h ? h : 1;
+}
+
+static void refuse(struct identity *n, uint32_t job_id, uint32_t step_id, uint32_t attempt, const char *text)
+{
+    char step[16];
+
+    log_line(SPUR_LOG_ERROR, "%s: launch of job %u.%s refused: %s", n->name, job_id, step_text(step_id, step), text);
+    node_report_text(n, WIRE__REPORT__KIND__LAUNCH_FAILED, job_id, step_id, attempt, 1 << 8, text);
+}
+
+/* ---- order ---- */
+
+static void order_env_set(void *arg, const char *name, const char *value)
+{
+    Wire__StepOrder *o = arg;
+    Wire__KeyValue *kv = mem_alloc(sizeof *kv);
+
+    wire__key_value__init(kv);
+    kv->key = mem_copy(name);
+    kv->value = mem_copy(value);
+    o->env = mem_grow(o->env, o->n_env + 1, sizeof *o->env);
+    o->env[o->n_env++] = kv;
+}
+
+static int join_mesh(struct identity *n, struct agent_step *s, const Wire__Credential *c, Wire__StepOrder *o, struct spur_error *err)
+{
+    const struct spur_switch_ops *ops = n->agent->sw ? loader_ops(n->agent->sw) : NULL;
+    const char **nodes;
+    struct spur_switch_env env = { .size = sizeof env, .arg = o, .set = order_env_set };
+    struct spur_switch_job job = { .size = sizeof job, .job_id = c->job_id, .step_id = c->step_id, .attempt = c->attempt, .uid = c->uid };
+    int rc;
+
+    if (!ops)
+        return 0;
+    nodes = mem_array(c->n_nodes + 1, sizeof *nodes);
+    for (size_t i = 0; i < c->n_nodes; i++)
+        nodes[i] = c->nodes[i]->name;
+    job.nodes = nodes;
+    job.node_count = (uint32_t)c->n_nodes;
+    rc = ops->job_join(n->agent->sw->self, &job, &env, err);
+    free(nodes);
+    s->joined = rc == 0;
+    return rc;
+}
+
+static void order_gpus(const struct agent *a, Wire__StepOrder *o)
+{
+    o->gpus = mem_array(a->gpu_count + 1, sizeof *o->gpus);
+    for (uint32_t i = 0; i < a->gpu_count; i++) {
+        const struct spur_gpu *g = &a->gpus[i];
+        Wire__OrderGpu *row;
+
+        if (strcmp(g->name, "gpu") || g->flags & SPUR_GPU_COUNT_ONLY)
+            continue;
+        row = mem_alloc(sizeof *row);
+        wire__order_gpu__init(row);
+        row->index = g->index;
+        row->has_flags = 1;
+        row->flags = g->flags;
+        row->file = (char *)(uintptr_t)g->file;
+        o->gpus[o->n_gpus++] = row;
+    }
+}
+
+static void order_free(Wire__StepOrder *o)
+{
+    for (size_t i = 0; i < o->n_gpus; i++)
+        free(o->gpus[i]);
+    for (size_t i = 0; i < o->n_env; i++) {
+        free(o->env[i]->key);
+        free(o->env[i]->value);
+        free(o->env[i]);
+    }
+    free(o->gpus);
+    free(o->env);
+}
+
+static int start_supervisor(struct identity *n, struct agent_step *s, const Wire__Launch *l, Wire__Credential *c, uint32_t index, struct spur_error *err)
+{
+    struct agent *a = n->agent;
+    Wire__StepOrder o = WIRE__STEP_ORDER__INIT;
+    Wire__Launch launch = *l;
+    char folder[1200];
+    int rc, link = -1;
+
+    if ((rc = join_mesh(n, s, c, &o, err)) < 0)
+        goto out;
+    folder_remove(a->spool_fd, s->folder, NULL);
+    if (mkdirat(a->spool_fd, s->folder, 0711) < 0) {
+        rc = spur_fail(err, errno == ENOSPC ? SPUR_ENOSPACE : SPUR_EIO, "cannot make the folder %s/%s: %s", a->set->spool_dir, s->folder, strerror(errno));
+        goto out;
+    }
+    snprintf(folder, sizeof folder, "%s/%s", a->set->spool_dir, s->folder);
+    launch.credential.len = 0;          /* checked; the supervisor believes the agent */
+    launch.signature.len = 0;
+    o.version = STEP_PROTOCOL;
+    o.launch = &launch;
+    o.grant = c;
+    o.node = (char *)(uintptr_t)n->name;
+    o.folder = folder;
+    o.cluster = a->set->cluster;
+    o.conf_path = a->set->conf_path;
+    o.has_kill_wait_s = o.has_append = o.has_node_index = 1;
+    o.kill_wait_s = a->set->kill_wait_s;
+    o.append = a->set->append;
+    o.node_index = index;
+    o.host = a->set->host;
+    order_gpus(a, &o);
+    rc = pool_order(&a->pool, &o, &link, err);
+    if (rc == 0)
+        step_linked(s, link);
+out:
+    order_free(&o);
+    return rc;
+}
+
+/* ---- the checks ---- */
+
+static void answer_again(struct identity *n, const struct agent_step *s)
+{
+    if (s->phase == STEP_RUNNING)
+        node_report_text(n, WIRE__REPORT__KIND__STARTED, s->job_id, s->step_id, s->attempt, 0, NULL);
+    /* before: STARTED will come by itself; after: ENDED is in the spool */
+}
+
+static void verified(struct identity *n, const Wire__Launch *l)
+{
+    struct agent *a = n->agent;
+    struct spur_error err = { 0 };
+    Wire__Credential *c = NULL;
+    struct agent_step *s;
+    struct arena arena;
+    struct drop drop;
+    gid_t *groups = NULL;
+    uint32_t index = 0;
+    int rc;
+
+    arena_init(&arena, GRANT_ARENA_CAP);
+    rc = credential_open(l, a->set->cluster, n->name, a->seen.fence, agent_wall_ms(), &arena, &c, &err);
+    if (rc == 0)
+        rc = seen_fence(&a->seen, c->fence, &err);
+    if (rc < 0) {
+        refuse(n, c ? c->job_id : l->job ? l->job->job_id : 0, c ? c->step_id : 0, c ? c->attempt : l->job ? l->job->attempt : 0, err.text);
+        goto out;
+    }
+    while (index < c->n_nodes && strcmp(c->nodes[index]->name, n->name))
+        index++;
+    s = step_find(n, c->job_id, c->step_id);
+    if (s && s->attempt == c->attempt) {
+        answer_again(n, s);
+        goto out;
+    }
+    if (seen_has(&a->seen, c->job_id, c->step_id, c->attempt, name_hash(n)) || seen_has(&a->seen, c->job_id, SEEN_JOB_OVER, c->attempt, name_hash(n))) {
+        rc = spur_fail(&err, SPUR_ESTALE, "attempt %u of this step was here before", c->attempt);
+    } else if (s) {
+        rc = spur_fail(&err, SPUR_EBUSY, "attempt %u of this step is not over on this node", s->attempt);
+    } else if (!a->is_emulated) {
+        groups = mem_array(c->n_groups + 1, sizeof *groups);
+        for (size_t i = 0; i < c->n_groups; i++)
+            groups[i] = c->groups[i];
+        drop = (struct drop){ .uid = c->uid, .gid = c->gid, .groups = groups, .group_count = c->n_groups };
+        rc = drop_possible(&drop, &err);
+    }
+    if (rc < 0) {
+        refuse(n, c->job_id, c->step_id, c->attempt, err.text);
+        goto out;
+    }
+    seen_add(&a->seen, c->job_id, c->step_id, c->attempt, name_hash(n), c->expires_wall_ms);
+    s = step_create(n, c);
+    if (a->is_emulated) {
+        emulate_launch(s, l);
+    } else if (start_supervisor(n, s, l, c, index, &err) < 0) {
+        refuse(n, c->job_id, c->step_id, c->attempt, err.text);
+        step_end(s);
+    }
+out:
+    free(groups);
+    arena_fini(&arena);
+}
+
+static int verify(struct agent *a, const Wire__Launch *l, struct spur_error *err)
+{
+    const struct spur_auth_ops *ops = loader_ops(a->auth);
+
+    if (l->signature.len != 64)
+        return spur_fail(err, SPUR_EAUTH, "the launch credential has a signature of %zu bytes, not 64", l->signature.len);
+    if (!SPUR_HAS(ops, verify))
+        return spur_fail(err, SPUR_EAUTH, "%s cannot verify launch credentials", a->auth->name);
+    return ops->verify(a->auth->self, CREDENTIAL_PURPOSE, l->signer, l->credential.data, l->credential.len, l->signature.data, err);
+}
+
+static void refuse_unverified(struct identity *n, const Wire__Launch *l, const struct spur_error *err)
+{
+    /* the words of the credential are used only to say which launch is refused */
+    Wire__Credential *c = l->credential.len <= CREDENTIAL_MAX ? wire__credential__unpack(NULL, l->credential.len, l->credential.data) : NULL;
+
+    refuse(n, c ? c->job_id : 0, c ? c->step_id : 0, c ? c->attempt : 0, err->text);
+    wire__credential__free_unpacked(c, NULL);
+}
+
+static void check_work(uv_work_t *w)
+{
+    struct checking *k = w->data;
+
+    k->rc = verify(k->node->agent, k->launch, &k->err);
+}
+
+static void check_done(uv_work_t *w, int status)
+{
+    struct checking *k = w->data;
+
+    (void)status;
+    if (!k->node->agent->is_stopping) {
+        if (k->rc < 0)
+            refuse_unverified(k->node, k->launch, &k->err);
+        else
+            verified(k->node, k->launch);
+    }
+    wire__launch__free_unpacked(k->launch, NULL);
+    free(k);
+}
+
+void launch_take(struct identity *n, const Wire__Launch *l, const uint8_t *bytes, size_t len)
+{
+    struct spur_error err = { 0 };
+
+    if (loader_can(n->agent->auth, SPUR_CAP_MAY_BLOCK)) {
+        struct checking *k = mem_alloc(sizeof *k);
+
+        k->work.data = k;
+        k->node = n;
+        k->launch = wire__launch__unpack(NULL, len, bytes);
+        if (k->launch && uv_queue_work(n->agent->loop, &k->work, check_work, check_done) == 0)
+            return;
+        wire__launch__free_unpacked(k->launch, NULL);
+        free(k);
+        return;
+    }
+    if (verify(n->agent, l, &err) < 0)
+        refuse_unverified(n, l, &err);
+    else
+        verified(n, l);
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node.c - one node's connection to the leader: dial, register, heartbeats, reports out, launches and kills in.
+ *
+ * The agent dials; nothing listens for controllers on a node. The controllers of slurm.conf are tried in turn until one takes the registration: a
+ * follower names the leader and the next dial goes there. Retries wait 0.1 s and twice as long each round up to 3 s, plus up to as
+ * much again by chance, so that 10,000 agents do not come back in one millisecond. Nothing here ends the process: no network, no
+ * name service, no controller are normal times. Two heartbeats without an answer count as a dead connection.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sodium.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+
+#include "agent/container.h"
+#include "agent/inside.h"
+
+#define BACKOFF_FIRST_MS 100
+#define BACKOFF_LAST_MS  3000
+#define BEATS_LOST       2
+
+static void dial(struct identity *n);
+
+static void timer_fired(uv_timer_t *t);
+
+static void arm(struct identity *n, uint32_t ms)
+{
+    uv_timer_start(&n->timer, timer_fired, ms, 0);
+}
+
+static void retry(struct identity *n)
+{
+    uint32_t wait = n->backoff_ms + randombytes_uniform(n->backoff_ms + 1);
+
+    if (n->agent->is_stopping)
+        return;
+    n->controller = (n->controller + 1) % (uint32_t)n->agent->set->controller_count;
+    if (n->controller == 0)
+        n->backoff_ms = n->backoff_ms * 2 > BACKOFF_LAST_MS ? BACKOFF_LAST_MS : n->backoff_ms * 2;
+    arm(n, wait);
+}
+
+static void dial(struct identity *n)
+{
+    const struct settings *set = n->agent->set;
+    struct spur_error err = { 0 };
+
+    if (n->conn || n->dialling || n->agent->is_stopping)
+        return;
+    n->dialling = true;
+    if (rpc_dial(n->agent->rpc, set->controllers[n->controller].addr, set->port, n, &err) < 0) {
+        n->dialling = false;
+        log_line(SPUR_LOG_DEBUG, "%s: controller %s: %s", n->name, set->controllers[n->controller].host, err.text);
+        retry(n);
+    }
+}
+
+void node_start(struct identity *n, uint32_t after_ms)
+{
+    n->backoff_ms = BACKOFF_FIRST_MS;
+    arm(n, after_ms);
+}
+
+void node_stop(struct identity *n)
+{
+    uv_timer_stop(&n->timer);
+    if (n->conn)
+        rpc_close(n->conn, "the agent stops");
+}
+
+/* ---- registration and heartbeats ---- */
+
+void node_register(struct identity *n)
+{
+    Wire__RegisterRequest req = WIRE__REGISTER_REQUEST__INIT;
+    Wire__NodeInventory inv, *row = &inv;
+    size_t count;
+
+    if (!n->conn)
+        return;
+    inv = *n->inventory;
+    inv.n_steps = count = steps_running(n, &inv.steps);
+    inv.has_start_wall_s = 1;
+    inv.start_wall_s = n->agent->start_wall_ms / 1000;
+    req.n_nodes = 1;
+    req.nodes = &row;
+    req.version = (char *)(uintptr_t)PACKAGE_VERSION;
+    req.has_config_version = 1;
+    req.config_version = n->agent->config_version;
+    rpc_send(n->conn, WIRE__MESSAGE_TYPE__REGISTER, ++n->seq, &req.base);
+    for (size_t i = 0; i < count; i++)
+        free(inv.steps[i]);
+    free(inv.steps);
+}
+
+static void heartbeat(struct identity *n)
+{
+    Wire__Heartbeat h = WIRE__HEARTBEAT__INIT;
+    Wire__NodeLoad load = WIRE__NODE_LOAD__INIT, *row = &load;
+    struct sysinfo info;
+
+    load.name = (char *)(uintptr_t)n->name;
+    if (!n->agent->is_emulated && sysinfo(&info) == 0) {
+        load.has_load_hundredths = load.has_mem_free_mib = 1;
+        load.load_hundredths = (uint32_t)((uint64_t)info.loads[0] * 100 >> SI_LOAD_SHIFT);
+        load.mem_free_mib = (uint64_t)info.freeram * info.mem_unit >> 20;
+    }
+    h.n_loads = 1;
+    h.loads = &row;
+    n->beats_unanswered++;
+    rpc_send(n->conn, WIRE__MESSAGE_TYPE__HEARTBEAT, ++n->seq, &h.base);
+    arm(n, n->heartbeat_ms);
+}
+
+static void timer_fired(uv_timer_t *t)
+{
+    struct identity *n = t->data;
+
+    if (!n->conn) {
+        dial(n);
+    } else if (!n->registered || n->beats_unanswered >= BEATS_LOST) {
+        log_line(SPUR_LOG_WARN, "%s: controller %s does not answer", n->name, rpc_peer(n->conn));
+        rpc_close(n->conn, "no answer");
+    } else {
+        heartbeat(n);
+    }
+}
+
+void node_connected(struct agent *a, struct rpc_conn *c)
+{
+    struct identity *n = rpc_user(c);
+    const struct spur_identity *id = rpc_identity(c);
+
+    if (!n)
+        return;                         /* a local client: see vouching */
+    n->dialling = false;
+    if (a->is_stopping) {
+        rpc_close(c, "the agent stops");
+        return;
+    }
+    n->conn = c;
+    if (id->role != SPUR_ROLE_CONTROLLER) {
+        log_line(SPUR_LOG_ERROR, "%s: %s has not proven to be a controller: not taken", n->name, rpc_peer(c));
+        rpc_close(c, "not a controller");
+        return;
+    }
+    n->registered = false;
+    n->beats_unanswered = 0;
+    arm(n, 10000);                      /* for the answer to the registration */
+    node_register(n);
+}
+
+void node_closed(struct agent *a, struct rpc_conn *c, const struct spur_error *why)
+{
+    struct identity *n = rpc_user(c);
+
+    (void)a;
+    if (!n)
+        return;
+    if (n->conn == c && n->registered)
+        log_line(SPUR_LOG_INFO, "%s: connection to %s has ended: %s", n->name, rpc_peer(c), why ? why->text : "closed");
+    else if (why && why->code == SPUR_EAUTH)
+        log_line(SPUR_LOG_ERROR, "%s: %s: %s", n->name, rpc_peer(c), why->text);
+    else
+        log_line(SPUR_LOG_DEBUG, "%s: %s: %s", n->name, rpc_peer(c), why ? why->text : "closed");
+    n->dialling = false;
+    n->conn = NULL;
+    n->registered = false;
+    retry(n);
+}
+
+static void send_spooled(struct identity *n, const struct spooled *e)
+{
+    Wire__Report *r = wire__report__unpack(NULL, e->len, e->bytes);
+
+    if (r)
+        rpc_send(n->conn, WIRE__MESSAGE_TYPE__REPORT, e->seq, &r->base);
+    wire__report__free_unpacked(r, NULL);
+}
+
+static void registered(struct identity *n, const Wire__RegisterReply *r)
+{
+    struct spur_error err = { 0 };
+
+    for (size_t i = 0; i < r->n_refused; i++)
+        log_line(SPUR_LOG_ERROR, "%s: the controller refuses this node: %s", n->name, r->refused[i]);
+    if (r->n_refused) {
+        n->backoff_ms = BACKOFF_LAST_MS;
+        rpc_close(n->conn, "refused");
+        return;
+    }
+    if (r->has_fence && seen_fence(&n->agent->seen, r->fence, &err) < 0) {
+        log_line(SPUR_LOG_WARN, "%s: %s: %s", n->name, rpc_peer(n->conn), err.text);
+        rpc_close(n->conn, "an old leader");
+        return;
+    }
+    if (!n->registered)
+        log_line(SPUR_LOG_INFO, "%s: registered with %s", n->name, rpc_peer(n->conn));
+    n->registered = true;
+    n->beats_unanswered = 0;
+    n->backoff_ms = BACKOFF_FIRST_MS;
+    n->heartbeat_ms = r->has_heartbeat_ms && r->heartbeat_ms >= 100 ? r->heartbeat_ms : 30000;
+    arm(n, n->heartbeat_ms / 2 + randombytes_uniform(n->heartbeat_ms / 2 + 1));
+    for (const struct spooled *e = spool_first(n->agent->spool); e; e = e->next)
+        if (!strcmp(e->node, n->name))
+            send_spooled(n, e);
+}
+
+/* Who leads, in the words of a follower: a name of SlurmctldHost. */
+static void go_to(struct identity *n, const char *leader)
+{
+    const struct settings *set = n->agent->set;
+
+    for (uint32_t i = 0; leader && i < set->controller_count; i++)
+        if (word_eq(set->controllers[i].host, leader)) {
+            /* retry() goes one further */
+            n->controller = (i + (uint32_t)set->controller_count - 1) % (uint32_t)set->controller_count;
+            n->backoff_ms = BACKOFF_FIRST_MS;
+        }
+}
+
+static void refused(struct identity *n, uint64_t seq, const Wire__Refusal *r)
+{
+    bool is_report = false;
+
+    for (const struct spooled *e = spool_first(n->agent->spool); e; e = e->next)
+        if (e->seq == seq)
+            is_report = true;
+    if (!is_report || r->code == SPUR_ENOTLEADER) {
+        log_line(r->code == SPUR_ENOTLEADER ? SPUR_LOG_DEBUG : SPUR_LOG_ERROR, "%s: %s refuses: %s", n->name, rpc_peer(n->conn), r->text);
+        go_to(n, r->leader);
+        rpc_close(n->conn, "refused");
+    } else if (r->code == SPUR_EDENIED || r->code == SPUR_ENOTFOUND || r->code == SPUR_EINVAL) {
+        log_line(SPUR_LOG_ERROR, "%s: report %llu is refused for good and dropped: %s", n->name, (unsigned long long)seq, r->text);
+        spool_acked(n->agent->spool, seq, NULL);
+    } else {
+        log_line(SPUR_LOG_WARN, "%s: report %llu: %s; sent again after the next registration", n->name, (unsigned long long)seq, r->text);
+    }
+}
+
+/* ---- reports ---- */
+
+void node_report(struct identity *n, Wire__Report *r, void (*then)(void *arg, uint64_t number), void *arg)
+{
+    const struct spooled *e;
+
+    if (r->kind == WIRE__REPORT__KIND__STARTED)
+        e = spool_add_volatile(n->agent->spool, r);
+    else
+        e = spool_add(n->agent->spool, r, then, arg);
+    if (n->conn && n->registered)
+        rpc_send(n->conn, WIRE__MESSAGE_TYPE__REPORT, e->seq, &r->base);
+}
+
+void node_report_text(struct identity *n, Wire__Report__Kind kind, uint32_t job_id, uint32_t step_id, uint32_t attempt, int status, const char *text)
+{
+    Wire__Report r = WIRE__REPORT__INIT;
+
+    r.node = (char *)(uintptr_t)n->name;
+    r.kind = kind;
+    r.job_id = job_id;
+    r.has_step_id = kind != WIRE__REPORT__KIND__GONE;
+    r.step_id = step_id;
+    r.attempt = attempt;
+    r.has_status = kind == WIRE__REPORT__KIND__ENDED || kind == WIRE__REPORT__KIND__LAUNCH_FAILED;
+    r.status = status;
+    r.text = (char *)(uintptr_t)text;
+    r.has_wall_ms = 1;
+    r.wall_ms = agent_wall_ms();
+    node_report(n, &r, NULL, NULL);
+}
+
+/* ---- what comes in ---- */
+
+
+static void take_launch(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    Wire__Launch *l = wire__launch__unpack(NULL, f->length, body);
+
+    if (l)
+        launch_take(n, l, body, f->length);
+    else
+        log_line(SPUR_LOG_ERROR, "%s: a launch that cannot be read (%u bytes)", n->name, f->length);
+    wire__launch__free_unpacked(l, NULL);
+}
+
+static void take_kill(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    Wire__Kill *k = wire__kill__unpack(NULL, f->length, body);
+
+    if (k)
+        steps_kill(n, k);
+    wire__kill__free_unpacked(k, NULL);
+}
+
+static void take_register_reply(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    Wire__RegisterReply *r = wire__register_reply__unpack(NULL, f->length, body);
+
+    if (r)
+        registered(n, r);
+    wire__register_reply__free_unpacked(r, NULL);
+}
+
+static void take_ack(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    Wire__ReportAck *r = wire__report_ack__unpack(NULL, f->length, body);
+
+    if (r)
+        spool_acked(n->agent->spool, r->seq, NULL);
+    wire__report_ack__free_unpacked(r, NULL);
+}
+
+static void take_refusal(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    Wire__Refusal *r = wire__refusal__unpack(NULL, f->length, body);
+
+    if (r)
+        refused(n, f->seq, r);
+    wire__refusal__free_unpacked(r, NULL);
+}
+
+static void take_beat_answer(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    (void)f;
+    (void)body;
+    n->beats_unanswered = 0;
+}
+
+static void take_config(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    Wire__ConfigFiles *c = wire__config_files__unpack(NULL, f->length, body);
+
+    if (c)
+        agent_config(n->agent, c);
+    wire__config_files__free_unpacked(c, NULL);
+}
+
+void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, const uint8_t *body)
+{
+    static const struct { uint16_t type; void (*take)(struct identity *, const struct frame *, const uint8_t *); } rows[] = {
+        { WIRE__MESSAGE_TYPE__LAUNCH, take_launch },            { WIRE__MESSAGE_TYPE__KILL, take_kill },
+        { WIRE__MESSAGE_TYPE__REGISTERED, take_register_reply }, { WIRE__MESSAGE_TYPE__REPORT_OK, take_ack },
+        { WIRE__MESSAGE_TYPE__REFUSED, take_refusal },          { WIRE__MESSAGE_TYPE__HEARTBEAT_OK, take_beat_answer },
+        { WIRE__MESSAGE_TYPE__AGENT_CONFIG, take_config },      { WIRE__MESSAGE_TYPE__CONFIG_TEXTS, take_config },
+    };
+    struct identity *n = rpc_user(c);
+
+    (void)a;
+    if (!n || n->conn != c)
+        return;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].type == f->type) {
+            rows[i].take(n, f, body);
+            return;
+        }
+    log_line(SPUR_LOG_DEBUG, "%s: message type %u is not for an agent", n->name, f->type);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings.h - the little of slurm.conf that an agent keeps: the rest of the configuration is freed, so that spurd stays small. */
+#ifndef AGENT_SETTINGS_H
+#define AGENT_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <spur/error.h>
+
+#include "base/hostlist.h"
+#include "config/config.h"
+
+struct settings {
+    char    *cluster, *conf_path, *auth, *sw, *gres_types;
+    char    *host;                      /* this machine's short name */
+    struct hostlist *names;             /* the nodes this process speaks for */
+    struct { char *host, *addr; } controllers[8]; size_t controller_count;
+    uint16_t port;
+    char    *spool_dir, *pid_file, *log_file;
+    char     run_dir[256];
+    uint32_t kill_wait_s;
+    bool     append, emulate_hardware;
+    int      log_level;
+    /* of the nodes, in the order of `names` */
+    struct settings_node {
+        char *addr, *hostname;
+        uint32_t boards, sockets, cores_per_socket, threads_per_core, cpus;
+        uint64_t mem_mib, tmp_mib;
+        struct config_gres *gres; size_t gres_count;
+    } *nodes;
+    struct config_gres_line *gres_lines; size_t gres_line_count;       /* those for the first node */
+};
+
+/* NAME NULL: this host's name is looked for, by NodeHostName, NodeName and NodeAddr. EMULATE: a host list, or NULL. */
+int  settings_make(const struct config *c, const char *name, const char *emulate, struct settings **out, struct spur_error *err);
+void settings_free(struct settings *s);
+/* "%n" and "%h" in SlurmdSpoolDir, SlurmdPidFile, SlurmdLogFile. */
+char *settings_path(const char *pattern, const char *node, const char *host);
+
+#endif

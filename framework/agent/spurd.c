@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spurd.c - the agent's process: options, the pool, plugins, the spool, the loop, a clean end.
+ *
+ * Order at start: options and configuration; the background; the pool, before any key is read; plugins; the spool with its reports and the steps
+ * that are still running; then inventory, and with it the connection to the leader. TERM and INT end the agent and leave every step
+ * running: the next agent adopts them. HUP reads the configuration and opens the log again. Nothing that is missing outside (network,
+ * names, controllers) ends the process; what is wrong inside (configuration, spool, plugins) ends it with one sentence.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/folder.h"
+#include "agent/inside.h"
+#include "rpc/daemon.h"
+
+static const char usage[] =
+    "Usage: %s [-D] [-c] [-i] [-v] [-C] [-V] [-f FILE] [-L FILE] [-N NAME] [--emulate LIST]\n"
+    "  -D              stay in the foreground, log to stderr unless -L is given\n"
+    "  -c              forget unsent reports and the launches seen before; running steps are kept\n"
+    "  -C              print this machine as a NodeName= line and end\n"
+    "  -f FILE         slurm.conf to read\n"
+    "  -i              taken for old unit files: errors of an earlier state never stop an agent\n"
+    "  -L FILE         log file instead of SlurmdLogFile\n"
+    "  -N NAME         which NodeName of slurm.conf this is, instead of the one of this host\n"
+    "  -v              more words in the log; may be repeated\n"
+    "  -V              print the version\n"
+    "  --emulate LIST  be all these nodes at once; job scripts are not run, see the manual\n";
+
+struct options { const char *conf, *log, *name, *emulate; bool foreground, clean, print; int verbose; };
+
+int64_t agent_boot_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+int64_t agent_wall_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- host services for plugins ---- */
+
+static int64_t host_now(void *ctx) { (void)ctx; return agent_boot_ms(); }
+static int64_t host_wall(void *ctx) { (void)ctx; return agent_wall_ms(); }
+static const char *host_name(void *ctx)
+{
+    const struct agent *a = ctx;
+
+    /* an emulator proves itself as what its configuration says it is, not as the first of its nodes */
+    return a->is_emulated ? a->set->host : hostlist_nth(a->set->names, 0);
+}
+static const char *host_role(void *ctx) { (void)ctx; return "agent"; }
+static const char *host_state_dir(void *ctx) { return ((struct agent *)ctx)->set->spool_dir; }
+
+static int open_plugins(struct agent *a, const struct config *cfg, struct spur_error *err)
+{
+    int rc;
+
+    a->host = (struct spur_host){ .size = sizeof a->host, .ctx = a, .log = log_text, .now_ms = host_now, .wall_ms = host_wall,
+                                  .host_name = host_name, .role = host_role, .state_dir = host_state_dir };
+    if ((rc = loader_open(SPUR_KIND_auth, a->set->auth, cfg, &a->host, &a->auth, err)) < 0 ||
+        (rc = loader_open(SPUR_KIND_switch, a->set->sw, cfg, &a->host, &a->sw, err)) < 0)
+        return rc;
+    if (!a->is_emulated && (a->set->gres_line_count || (a->set->gres_types && *a->set->gres_types)))
+        rc = loader_open(SPUR_KIND_gpu, "gpu/generic", cfg, &a->host, &a->gpu, err);
+    return rc;
+}
+
+/* ---- connections ---- */
+
+static void rpc_message(void *arg, struct rpc_conn *c, const struct frame *f, const uint8_t *body)
+{
+    struct agent *a = arg;
+    const struct spur_identity *id = rpc_identity(c);
+    struct spur_error err = { 0 };
+
+    if (rpc_user(c)) {
+        node_message(a, c, f, body);
+        return;
+    }
+    /* a command on this host: the agent proves for users whose job is here, and for root and its own user */
+    if (f->type != WIRE__MESSAGE_TYPE__VOUCH) {
+        spur_fail(&err, SPUR_EUNSUPPORTED, "an agent answers no message of type %u: ask a controller", f->type);
+        rpc_refuse(c, f->seq, &err, 0);
+    } else if (id->uid != 0 && id->uid != geteuid() && !steps_user_is_here(a, id->uid)) {
+        spur_fail(&err, SPUR_EDENIED, "a compute node vouches only for users with a job on it");
+        rpc_refuse(c, f->seq, &err, 0);
+    } else {
+        rpc_vouch_answer(c, f, body);
+    }
+}
+
+static void rpc_opened(void *arg, struct rpc_conn *c) { node_connected(arg, c); }
+static void rpc_closed(void *arg, struct rpc_conn *c, const struct spur_error *why) { node_closed(arg, c, why); }
+
+static const struct rpc_events rpc_callbacks = { .message = rpc_message, .opened = rpc_opened, .closed = rpc_closed };
+
+/* ---- configuration anew ---- */
+
+static void register_again(struct agent *a)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (a->nodes[i].registered)
+            node_register(&a->nodes[i]);
+}
+
+/* What may change while the agent runs: everything but its names, the cluster, the spool and the kinds of plugins. */
+static void take_config(struct agent *a, const struct config *cfg)
+{
+    struct settings *fresh;
+    struct spur_error err = { 0 };
+    struct str names;
+
+    str_init(&names);
+    hostlist_print(a->set->names, &names);
+    if (settings_make(cfg, NULL, names.text, &fresh, &err) < 0) {
+        log_line(SPUR_LOG_ERROR, "new configuration refused: %s", err.text);
+    } else {
+        bool more = !word_eq(fresh->auth, a->set->auth) || !word_eq(fresh->sw, a->set->sw) || !word_eq(fresh->cluster, a->set->cluster);
+
+        if (more)
+            log_line(SPUR_LOG_WARN, "ClusterName, AuthType or SwitchType has changed: restart spurd to take it");
+        free(fresh->conf_path);
+        free(fresh->spool_dir);
+        free(fresh->cluster);
+        fresh->conf_path = mem_copy(a->set->conf_path);
+        fresh->spool_dir = mem_copy(a->set->spool_dir);
+        fresh->cluster = mem_copy(a->set->cluster);
+        snprintf(fresh->run_dir, sizeof fresh->run_dir, "%s", a->set->run_dir);
+        fresh->emulate_hardware = a->set->emulate_hardware;
+        for (size_t i = 0; i < a->count; i++) {
+            a->nodes[i].name = hostlist_nth(fresh->names, i);
+            if (a->nodes[i].controller >= fresh->controller_count)
+                a->nodes[i].controller = 0;
+        }
+        settings_free(a->set);
+        a->set = fresh;
+        inventory_take(a, register_again);
+    }
+    str_fini(&names);
+}
+
+void agent_config(struct agent *a, const Wire__ConfigFiles *files)
+{
+    struct spur_error err = { 0 };
+    struct config *cfg;
+
+    if (!files->slurm || config_parse(files->slurm, files->gres, files->topology, files->cgroup, files->spur, &cfg, &err) < 0) {
+        log_line(SPUR_LOG_ERROR, "the leader's configuration cannot be read: %s", err.text);
+        return;
+    }
+    a->config_version = files->version;
+    log_line(SPUR_LOG_INFO, "configuration version %llu of the leader taken", (unsigned long long)files->version);
+    take_config(a, cfg);
+    config_free(cfg);
+}
+
+static void reconfigure(struct agent *a)
+{
+    struct spur_error err = { 0 };
+    struct config *cfg = NULL;
+
+    log_reopen();
+    if (config_load(a->set->conf_path, false, &cfg, &err) < 0) {
+        log_line(SPUR_LOG_ERROR, "reconfigure refused: %s", err.text);
+        return;
+    }
+    log_line(SPUR_LOG_INFO, "configuration read again from %s", a->set->conf_path);
+    take_config(a, cfg);
+    config_free(cfg);
+}
+
+/* ---- start and stop ---- */
+
+static void agent_stop(struct agent *a)
+{
+    if (a->is_stopping)
+        return;
+    a->is_stopping = true;
+    log_line(SPUR_LOG_INFO, "stopping; running steps stay");
+    for (size_t i = 0; i < a->count; i++) {
+        steps_detach(&a->nodes[i]);
+        node_stop(&a->nodes[i]);
+        uv_close((uv_handle_t *)&a->nodes[i].timer, NULL);
+    }
+    for (size_t i = 0; i < sizeof a->signals / sizeof *a->signals; i++)
+        uv_close((uv_handle_t *)&a->signals[i], NULL);
+    rpc_destroy(a->rpc);
+    a->rpc = NULL;
+    spool_close(a->spool);
+    a->spool = NULL;
+}
+
+static void on_signal(uv_signal_t *s, int number)
+{
+    struct agent *a = s->data;
+
+    if (number == SIGHUP)
+        reconfigure(a);
+    else if (number == SIGUSR2)
+        log_reopen();
+    else
+        agent_stop(a);
+}
+
+static void watch_signals(struct agent *a)
+{
+    static const int numbers[] = { SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR2 };
+
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        uv_signal_init(a->loop, &a->signals[i]);
+        a->signals[i].data = a;
+        uv_signal_start(&a->signals[i], on_signal, numbers[i]);
+    }
+}
+
+static int open_spool(struct agent *a, bool clean, struct spur_error *err)
+{
+    int rc;
+
+    if (a->is_emulated) {
+        a->spool_fd = -1;
+    } else {
+        if ((rc = folder_make(a->set->spool_dir, 0755, err)) < 0)
+            return spur_context(err, "SlurmdSpoolDir");
+        a->spool_fd = open(a->set->spool_dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+        if (a->spool_fd < 0)
+            return spur_fail(err, SPUR_EIO, "SlurmdSpoolDir: cannot open %s: %s", a->set->spool_dir, strerror(errno));
+        if (clean) {
+            unlinkat(a->spool_fd, "reports", 0);
+            unlinkat(a->spool_fd, "seen", 0);
+            unlinkat(a->spool_fd, "fence", 0);
+        }
+    }
+    if ((rc = seen_open(&a->seen, a->spool_fd, agent_wall_ms(), err)) < 0 ||
+        (rc = spool_open(a->loop, a->spool_fd, (uint64_t)agent_wall_ms() * 1000, &a->spool, err)) < 0)
+        return spur_context(err, "%s", a->set->spool_dir);
+    if (spool_dropped(a->spool))
+        log_line(SPUR_LOG_WARN, "reports in %s end with %zu bytes that were not written whole: dropped", a->set->spool_dir, spool_dropped(a->spool));
+    if (spool_count(a->spool))
+        log_line(SPUR_LOG_INFO, "%zu reports of before wait to be sent", spool_count(a->spool));
+    return 0;
+}
+
+static void dial_all(struct agent *a)
+{
+    for (size_t i = 0; i < a->count; i++)
+        node_start(&a->nodes[i], a->count > 1 ? randombytes_uniform((uint32_t)a->count / 2 + 1) : 0);
+}
+
+static int listen_local(struct agent *a, struct spur_error *err)
+{
+    char path[400];
+
+    if (a->is_emulated)
+        return 0;
+    if (folder_make(a->set->run_dir, 0755, err) < 0) {
+        log_line(SPUR_LOG_WARN, "run_dir: %s; commands on this host cannot be vouched for", err->text);
+        return 0;
+    }
+    snprintf(path, sizeof path, "%s/spurd.sock", a->set->run_dir);
+    if (rpc_listen_local(a->rpc, path, 0666, err) < 0)
+        return spur_context(err, "is another spurd running here");
+    return 0;
+}
+
+static int agent_start(struct agent *a, const struct config *cfg, bool clean, struct spur_error *err)
+{
+    int rc;
+
+    a->count = hostlist_count(a->set->names);
+    if ((rc = open_plugins(a, cfg, err)) < 0 || (rc = open_spool(a, clean, err)) < 0)
+        return rc;
+    watch_signals(a);
+    a->rpc = rpc_create(a->loop, a->set->cluster, loader_ops(a->auth), a->auth->self, loader_can(a->auth, SPUR_CAP_MAY_BLOCK), &rpc_callbacks, a);
+    a->nodes = mem_array(a->count, sizeof *a->nodes);
+    for (size_t i = 0; i < a->count; i++) {
+        struct identity *n = &a->nodes[i];
+
+        n->agent = a;
+        n->name = hostlist_nth(a->set->names, i);
+        n->controller = randombytes_uniform((uint32_t)a->set->controller_count);
+        uv_timer_init(a->loop, &n->timer);
+        n->timer.data = n;
+        table_init(&n->steps);
+    }
+    if ((rc = listen_local(a, err)) < 0)
+        return rc;
+    steps_adopt(a);
+    inventory_take(a, dial_all);
+    return 0;
+}
+
+static void agent_free(struct agent *a)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        struct agent_step *s;
+
+        for (size_t k = 0; (s = table_next(&a->nodes[i].steps, &k)); )
+            free(s);
+        while (a->nodes[i].endings) {
+            struct ending *e = a->nodes[i].endings;
+
+            a->nodes[i].endings = e->next;
+            free(e);
+        }
+        table_fini(&a->nodes[i].steps);
+    }
+    inventory_free(a);
+    seen_close(&a->seen);
+    pool_stop(&a->pool);
+    loader_close(a->gpu);
+    loader_close(a->sw);
+    loader_close(a->auth);
+    settings_free(a->set);
+    if (a->spool_fd >= 0)
+        close(a->spool_fd);
+    free(a->nodes);
+    free(a);
+}
+
+static int options_read(int argc, char **argv, struct options *o)
+{
+    static const struct option longs[] = { { "emulate", required_argument, NULL, 1 }, { "conf-server", required_argument, NULL, 2 },
+                                           { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 } };
+    int ch;
+
+    optind = 1;
+    while ((ch = getopt_long(argc, argv, "DcChivVf:L:N:", longs, NULL)) != -1)
+        switch (ch) {
+        case 'D': o->foreground = true; break;
+        case 'c': o->clean = true; break;
+        case 'C': o->print = true; break;
+        case 'i': break;
+        case 'v': o->verbose++; break;
+        case 'f': o->conf = optarg; break;
+        case 'L': o->log = optarg; break;
+        case 'N': o->name = optarg; break;
+        case 'V': puts("slurm 26.05.0"); return 1;
+        case 'h': printf(usage, argv[0]); return 1;
+        case 1:   o->emulate = optarg; break;
+        case 2:   fprintf(stderr, "%s: not supported yet: --conf-server; give the node a slurm.conf with SlurmctldHost, ClusterName and AuthType\n", argv[0]); return -1;
+        default:  fprintf(stderr, usage, argv[0]); return -1;
+        }
+    if (optind < argc) {
+        fprintf(stderr, "%s: %s is no option; -h lists them\n", argv[0], argv[optind]);
+        return -1;
+    }
+    if (o->emulate && o->name) {
+        fprintf(stderr, "%s: -N and --emulate exclude each other\n", argv[0]);
+        return -1;
+    }
+    return 0;
+}
+
+static int fatal(const char *program, const struct options *o, const struct spur_error *err)
+{
+    char text[400];
+
+    snprintf(text, sizeof text, "%s: fatal: %s", program, err->text);
+    log_line(SPUR_LOG_ERROR, "fatal: %s", err->text);
+    if (o->foreground && o->log)
+        fprintf(stderr, "%s\n", text);
+    daemon_failed(text);
+    return 1;
+}
+
+/* The loop, from a configuration that has been read to the end of the process. Frees cfg. */
+static int agent_main(const char *program, const struct options *o, struct config *take_cfg, struct agent *a)
+{
+    struct spur_error err = { 0 };
+    const char *log = o->log ? o->log : o->foreground ? NULL : a->set->log_file;
+    uv_loop_t loop;
+    char *pid;
+
+    if (!o->foreground && daemon_begin(&err) < 0) {
+        fprintf(stderr, "%s: fatal: %s\n", program, err.text);
+        return 1;
+    }
+    if (log_open(log, SPUR_LOG_INFO + o->verbose, &err) < 0)
+        return fatal(program, o, &err);
+    if (!a->is_emulated && pool_start(&a->pool, &err) < 0)
+        return fatal(program, o, &err);
+    uv_loop_init(&loop);
+    a->loop = &loop;
+    a->start_wall_ms = agent_wall_ms();
+    log_line(SPUR_LOG_INFO, "spurd %s of cluster %s starts as node %s%s", PACKAGE_VERSION, a->set->cluster, hostlist_nth(a->set->names, 0),
+             a->is_emulated ? " and others, emulated" : "");
+    if (a->set->controller_count == 0) {
+        spur_fail(&err, SPUR_EINVAL, "%s names no SlurmctldHost", a->set->conf_path);
+        return fatal(program, o, &err);
+    }
+    if (agent_start(a, take_cfg, o->clean, &err) < 0)
+        return fatal(program, o, &err);
+    config_free(take_cfg);
+    malloc_trim(0);                 /* the whole configuration was here a moment ago */
+    pid = o->foreground ? NULL : mem_copy(a->set->pid_file);
+    if (pid && pid_file_write(pid, &err) < 0)
+        log_line(SPUR_LOG_WARN, "%s", err.text);
+    daemon_ready();
+    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_loop_close(&loop);
+    if (pid)
+        unlink(pid);
+    free(pid);
+    log_line(SPUR_LOG_INFO, "spurd has stopped");
+    agent_free(a);
+    log_close();
+    return 0;
+}
+
+int spurd_main(int argc, char **argv)
+{
+    struct options o = { 0 };
+    struct spur_error err = { 0 };
+    struct config *cfg = NULL;
+    struct agent *a;
+    int rc = options_read(argc, argv, &o);
+
+    if (rc)
+        return rc < 0 ? 1 : 0;
+    if (o.print)
+        return inventory_print(o.name);
+    a = mem_alloc(sizeof *a);
+    a->spool_fd = a->pool.fd = a->seen.fd = -1;
+    a->pool.pid = -1;
+    a->is_emulated = o.emulate != NULL;
+    a->foreground = o.foreground;
+    if (sodium_init() < 0 || config_load(o.conf, false, &cfg, &err) < 0 || settings_make(cfg, o.name, o.emulate, &a->set, &err) < 0) {
+        fprintf(stderr, "%s: fatal: %s\n", argv[0], err.code ? err.text : "libsodium does not start");
+        config_free(cfg);
+        free(a);
+        return 1;
+    }
+    return agent_main(argv[0], &o, cfg, a);
+}

@@ -1,0 +1,766 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* supervisor.c - the life of one step on one node.
+ *
+ *     connect to srun (steps) -> write the script (batch) -> fork the tasks -> wait -> report ENDED -> kill what is left -> report GONE -> acknowledged -> exit
+ *
+ * One thread, one poll(). Reports are kept until an agent has acknowledged them: the agent may be down for hours, a new one finds the
+ * socket in the step's folder and gets them. The state file says the same for the case that this process is killed too.
+ * Ending: SIGCONT and the signal, after the wait SIGKILL again and again, until no child is left; as a subreaper it inherits whatever left by
+ * setsid or double fork, so "no child" means "no process of the step".
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/container.h"
+#include "agent/environment.h"
+#include "agent/folder.h"
+#include "agent/supervisor.h"
+#include "agent/task.h"
+#include "agent/taskio.h"
+#include "base/str.h"
+#include "client/link.h"
+#include "state/apply.h"
+
+#define SWEEP_FIRST_MS 20
+#define SWEEP_LAST_MS  1000
+#define IO_LINGER_MS   300000       /* how long output may wait for a stopped srun after the step is gone */
+
+enum phase { PHASE_CONNECT, PHASE_RUN, PHASE_EMPTYING, PHASE_GONE };
+
+struct task {
+    pid_t pid; uint64_t start;
+    int   word_fd, status;
+    bool  running;
+};
+
+struct supervisor {
+    Wire__StepOrder *order;
+    enum phase phase;
+    int    folder_fd, listen_fd, signal_fd;
+    struct link agent;
+    struct taskio *io;
+    struct task *tasks; uint32_t count, running, words;
+    bool   started_said, is_ending, kill_now;
+    int    ending_signal;
+    int64_t kill_at_ms, sweep_at_ms, sweep_ms, exit_at_ms;
+    int    status;
+    bool   failed;                      /* a task could not start: `text` says why */
+    char   text[232];
+    struct rusage used;
+    Wire__Report *pending[4]; size_t pending_count;
+    uint64_t seq;
+    Wire__Report *ended;                /* for the state file; owned by pending */
+    uint8_t *ended_bytes; size_t ended_len;
+};
+
+static int64_t clock_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int64_t wall_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int rank_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+int status_worse(int a, int b) { return rank_of(b) > rank_of(a) ? b : a; }
+
+/* ---- the state file ---- */
+
+static void save_state(struct supervisor *s)
+{
+    Wire__StepState st = WIRE__STEP_STATE__INIT;
+    uint32_t *pids = mem_array(s->count + 1, sizeof *pids);
+    uint64_t *starts = mem_array(s->count + 1, sizeof *starts);
+    struct spur_error err = { 0 };
+    uint8_t *buf;
+    size_t n;
+
+    st.version = STEP_PROTOCOL;
+    st.job_id = s->order->grant->job_id;
+    st.step_id = s->order->grant->step_id;
+    st.attempt = s->order->grant->attempt;
+    st.uid = s->order->grant->uid;
+    st.node = s->order->node;
+    st.pid = (uint32_t)getpid();
+    st.pid_start = process_start(getpid());
+    st.boot_id = (char *)(uintptr_t)boot_id();
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->tasks[i].pid > 0) {
+            pids[st.n_task_pids++] = (uint32_t)s->tasks[i].pid;
+            starts[st.n_task_starts++] = s->tasks[i].start;
+        }
+    st.task_pids = pids;
+    st.task_starts = starts;
+    st.ended = s->ended;
+    n = wire__step_state__get_packed_size(&st);
+    buf = mem_alloc(n);
+    wire__step_state__pack(&st, buf);
+    if (folder_write(s->folder_fd, STEP_STATE, buf, n, 0600, s->ended != NULL, &err) < 0)
+        fprintf(stderr, "spurstepd: %s\n", err.text);
+    free(buf);
+    free(pids);
+    free(starts);
+}
+
+/* ---- the agent ---- */
+
+static void agent_lost(struct supervisor *s)
+{
+    link_close(&s->agent);
+}
+
+static void agent_send(struct supervisor *s, uint16_t type, uint64_t seq, const ProtobufCMessage *body)
+{
+    struct spur_error err = { 0 };
+
+    if (s->agent.fd < 0)
+        return;
+    if (link_send(&s->agent, type, seq, body, &err) < 0 || link_flush(&s->agent, &err) < 0)
+        agent_lost(s);
+}
+
+static void agent_greet(struct supervisor *s)
+{
+    Wire__StepHello hello = WIRE__STEP_HELLO__INIT;
+
+    hello.version = STEP_PROTOCOL;
+    hello.job_id = s->order->grant->job_id;
+    hello.step_id = s->order->grant->step_id;
+    hello.attempt = s->order->grant->attempt;
+    hello.pid = (uint32_t)getpid();
+    agent_send(s, WIRE__MESSAGE_TYPE__STEP_HELLO, 0, &hello.base);
+    for (size_t i = 0; i < s->pending_count; i++)
+        agent_send(s, WIRE__MESSAGE_TYPE__STEP_EVENT, s->pending[i]->seq, &s->pending[i]->base);
+}
+
+static void report(struct supervisor *s, Wire__Report__Kind kind, int status, const char *text)
+{
+    Wire__Report *r = mem_alloc(sizeof *r);
+
+    wire__report__init(r);
+    r->node = s->order->node;
+    r->kind = kind;
+    r->job_id = s->order->grant->job_id;
+    r->has_step_id = true;
+    r->step_id = s->order->grant->step_id;
+    r->attempt = s->order->grant->attempt;
+    r->seq = ++s->seq;
+    r->has_wall_ms = true;
+    r->wall_ms = wall_ms();
+    if (text && *text)
+        r->text = mem_copy(text);
+    if (kind == WIRE__REPORT__KIND__ENDED || kind == WIRE__REPORT__KIND__LAUNCH_FAILED) {
+        r->has_status = true;
+        r->status = status;
+        r->has_user_us = r->has_system_us = r->has_max_rss_kib = true;
+        r->user_us = (uint64_t)s->used.ru_utime.tv_sec * 1000000u + (uint64_t)s->used.ru_utime.tv_usec;
+        r->system_us = (uint64_t)s->used.ru_stime.tv_sec * 1000000u + (uint64_t)s->used.ru_stime.tv_usec;
+        r->max_rss_kib = (uint64_t)s->used.ru_maxrss;
+        s->ended = r;
+        save_state(s);
+        s->ended = NULL;
+    }
+    s->pending[s->pending_count++] = r;
+    agent_send(s, WIRE__MESSAGE_TYPE__STEP_EVENT, r->seq, &r->base);
+}
+
+static void acknowledged(struct supervisor *s, uint64_t seq)
+{
+    for (size_t i = 0; i < s->pending_count; i++)
+        if (s->pending[i]->seq == seq) {
+            free(s->pending[i]->text);
+            free(s->pending[i]);
+            memmove(s->pending + i, s->pending + i + 1, (s->pending_count - i - 1) * sizeof *s->pending);
+            s->pending_count--;
+            return;
+        }
+}
+
+/* ---- signals and the end ---- */
+
+static void begin_ending(struct supervisor *s, int signal, int64_t wait_ms)
+{
+    int64_t at = clock_ms() + wait_ms;
+
+    if (s->is_ending && at >= s->kill_at_ms)
+        return;                                     /* a second cancel may only hasten */
+    s->kill_at_ms = at;
+    if (!s->is_ending || signal == SIGKILL) {
+        if (signal == SIGKILL)
+            s->kill_at_ms = clock_ms();
+        else {
+            container_signal(SIGCONT);
+            container_signal(signal);
+        }
+    }
+    s->is_ending = true;
+    s->sweep_at_ms = s->kill_at_ms;
+    s->sweep_ms = SWEEP_FIRST_MS;
+    if (s->phase == PHASE_CONNECT) {                /* nothing has started: nothing has to be waited for */
+        s->kill_now = true;
+    }
+}
+
+static void signal_tasks(struct supervisor *s, const Wire__Kill *k)
+{
+    int signal = (int)k->signal;
+
+    if (signal <= 0 || signal >= NSIG)
+        return;
+    if (k->until_empty) {
+        begin_ending(s, signal, (int64_t)(k->has_kill_wait_s ? k->kill_wait_s : s->order->kill_wait_s) * 1000);
+        return;
+    }
+    if (s->phase != PHASE_RUN)
+        return;
+    if (k->has_task || (k->batch_only && !k->full)) {       /* one process: the shell of a batch step, or one task */
+        uint32_t local = k->has_task ? k->task - order_first_task(s->order) : 0;
+
+        if (local < s->count && s->tasks[local].running)
+            kill(s->tasks[local].pid, signal);
+        return;
+    }
+    container_signal(signal);
+}
+
+static void signal_from_srun(void *arg, int signal)
+{
+    struct supervisor *s = arg;
+
+    if (signal > 0 && signal < NSIG && s->phase == PHASE_RUN)
+        container_signal(signal);
+}
+
+static void sweep(struct supervisor *s, int64_t now)
+{
+    if (now < s->sweep_at_ms)
+        return;
+    if (s->phase == PHASE_EMPTYING || (s->is_ending && now >= s->kill_at_ms && s->phase == PHASE_RUN)) {
+        container_signal(SIGKILL);
+        s->sweep_at_ms = now + s->sweep_ms;
+        s->sweep_ms = s->sweep_ms * 2 > SWEEP_LAST_MS ? SWEEP_LAST_MS : s->sweep_ms * 2;
+    }
+}
+
+/* ---- starting ---- */
+
+static int write_script(struct supervisor *s, struct spur_error *err)
+{
+    const Wire__Launch *l = s->order->launch;
+    const Wire__Credential *c = s->order->grant;
+    int fd, rc = 0;
+
+    unlinkat(s->folder_fd, STEP_SCRIPT, 0);
+    fd = openat(s->folder_fd, STEP_SCRIPT, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700);
+    if (fd < 0)
+        return spur_fail(err, SPUR_EIO, "cannot make the script in %s: %s", s->order->folder, strerror(errno));
+    if (geteuid() == 0 && fchown(fd, c->uid, c->gid) < 0)
+        rc = spur_fail(err, SPUR_EIO, "cannot give the script in %s to user %u: %s", s->order->folder, c->uid, strerror(errno));
+    for (size_t at = 0; rc == 0 && at < l->script.len; ) {
+        ssize_t n = write(fd, l->script.data + at, l->script.len - at);
+
+        if (n < 0 && errno != EINTR)
+            rc = spur_fail(err, errno == ENOSPC ? SPUR_ENOSPACE : SPUR_EIO, "cannot write the script in %s: %s", s->order->folder, strerror(errno));
+        else if (n > 0)
+            at += (size_t)n;
+    }
+    if (rc == 0 && fchmod(fd, 0700) < 0)
+        rc = spur_fail(err, SPUR_EIO, "cannot make the script in %s executable: %s", s->order->folder, strerror(errno));
+    if (close(fd) < 0 && rc == 0)
+        rc = spur_fail(err, SPUR_EIO, "cannot write the script in %s: %s", s->order->folder, strerror(errno));
+    return rc;
+}
+
+/* A pattern of -o, -e, -i as this task's path; NULL when there is none. */
+static char *path_of(const struct supervisor *s, const char *pattern, const char *work_dir, const char *user, uint32_t local)
+{
+    const Wire__StepOrder *o = s->order;
+    const Wire__JobInfo *job = o->launch->job;
+    const Wire__JobSpec *spec = o->launch->spec ? o->launch->spec : job ? job->spec : NULL;
+    struct path_ids ids = { .job_id = o->grant->job_id, .step_id = o->grant->step_id, .has_step = !order_is_batch(o), .user = user, .node = o->node };
+    char host[256];
+    struct str out;
+
+    if (!pattern || !*pattern)
+        return NULL;
+    if (job && job->has_array_task_id && job->array_job_id) {
+        ids.array_job_id = job->array_job_id;
+        ids.array_task_id = job->array_task_id;
+    } else {
+        ids.array_job_id = 0;
+        ids.array_task_id = UINT32_MAX;
+    }
+    snprintf(host, sizeof host, "%s", o->node);
+    host[strcspn(host, ".")] = '\0';
+    ids.short_host = host;
+    ids.job_name = spec ? spec->name : NULL;
+    ids.has_node = ids.has_task = true;
+    ids.node_rank = order_step_rank(o);
+    ids.task = order_first_task(o) + local;
+    str_init(&out);
+    path_expand(pattern, work_dir, &ids, &out);
+    return str_take(&out);
+}
+
+static const char *or_else(const char *a, const char *b) { return a && *a ? a : b; }
+
+struct start {          /* what all tasks of the node share */
+    struct environment env;
+    gid_t *groups;
+    const char *work_dir, *user;
+    char *script;
+    char **argv;
+    char *gtids;
+};
+
+static void start_init(struct supervisor *s, struct start *st)
+{
+    const Wire__StepOrder *o = s->order;
+    const Wire__Launch *l = o->launch;
+    const Wire__JobSpec *spec = l->spec ? l->spec : l->job ? l->job->spec : NULL;
+    size_t n_argv = order_is_batch(o) ? (spec ? spec->n_argv : 0) : l->step->n_argv, n = 0;
+    char **from = order_is_batch(o) ? (spec ? spec->argv : NULL) : l->step->argv;
+    struct str text;
+
+    environment_init(&st->env);
+    environment_carry(&st->env, l->env.data, l->env.len);
+    environment_login(&st->env, o->grant->uid, o->grant->user);
+    environment_job(&st->env, o);
+    st->user = or_else(o->grant->user, environment_get(&st->env, "USER"));
+    st->groups = mem_array(o->grant->n_groups + 1, sizeof *st->groups);
+    for (size_t i = 0; i < o->grant->n_groups; i++)
+        st->groups[i] = o->grant->groups[i];
+    st->work_dir = !order_is_batch(o) && l->step->work_dir ? l->step->work_dir : spec && spec->work_dir ? spec->work_dir : "/tmp";
+    str_init(&text);
+    str_addf(&text, "%s/%s", o->folder, STEP_SCRIPT);
+    st->script = str_take(&text);
+    st->argv = mem_array(n_argv + 2, sizeof *st->argv);
+    if (order_is_batch(o))
+        st->argv[n++] = st->script;
+    for (size_t i = 0; i < n_argv; i++)
+        st->argv[n++] = from[i];
+    str_init(&text);
+    for (uint32_t i = 0; i < s->count; i++)
+        str_addf(&text, "%s%u", i ? "," : "", order_first_task(o) + i);
+    st->gtids = str_take(&text);
+}
+
+static void start_fini(struct start *st)
+{
+    environment_fini(&st->env);
+    free(st->groups);
+    free(st->script);
+    free(st->argv);
+    free(st->gtids);
+}
+
+/* Does this task get srun's input? */
+static bool takes_input(const Wire__StepOrder *o, uint32_t global)
+{
+    const char *mode = o->launch->step->input_mode;
+    uint32_t only;
+
+    if (!mode || !*mode || word_eq(mode, "all"))
+        return true;
+    return number_u32(mode, &only) && only == global;
+}
+
+static int make_pipe(int *mine, int *theirs, bool i_read, struct spur_error *err)
+{
+    int fd[2];
+
+    if (pipe2(fd, O_CLOEXEC) < 0)
+        return spur_fail(err, SPUR_EIO, "cannot make a pipe: %s", strerror(errno));
+    *mine = fd[i_read ? 0 : 1];
+    *theirs = fd[i_read ? 1 : 0];
+    return 0;
+}
+
+static int start_task(struct supervisor *s, struct start *st, uint32_t local, struct spur_error *err)
+{
+    const Wire__StepOrder *o = s->order;
+    const Wire__Launch *l = o->launch;
+    const Wire__JobSpec *spec = l->spec ? l->spec : l->job ? l->job->spec : NULL;
+    const Wire__StepSpec *step = l->step;
+    struct environment_task et = { .global = order_first_task(o) + local, .local = local, .gtids = st->gtids };
+    struct environment env;
+    struct task_plan p = { .in_fd = -1, .out_fd = -1, .err_fd = -1 };
+    char *in = NULL, *out = NULL, *errors = NULL;
+    int in_mine = -1, out_mine = -1, err_mine = -1, rc = 0;
+    const char *mode = step && step->open_mode ? step->open_mode : spec ? spec->open_mode : NULL;
+    bool has_srun = taskio_state(s->io) == TASKIO_OPEN;
+
+    environment_copy(&env, &st->env);
+    environment_task(&env, &et);
+    in = path_of(s, step ? step->std_in : spec ? spec->std_in : NULL, st->work_dir, st->user, local);
+    out = path_of(s, step ? step->std_out : or_else(spec ? spec->std_out : NULL, l->job && l->job->has_array_task_id ? "slurm-%A_%a.out" : "slurm-%j.out"),
+                  st->work_dir, st->user, local);
+    errors = path_of(s, step ? step->std_err : spec ? spec->std_err : NULL, st->work_dir, st->user, local);
+    if (has_srun) {
+        if (!in && takes_input(o, et.global))
+            rc = make_pipe(&in_mine, &p.in_fd, false, err);
+        if (rc == 0 && !out)
+            rc = make_pipe(&out_mine, &p.out_fd, true, err);
+        if (rc == 0 && !errors && !out)
+            rc = make_pipe(&err_mine, &p.err_fd, true, err);
+    }
+    p.drop = (struct drop){ .uid = o->grant->uid, .gid = o->grant->gid, .groups = st->groups, .group_count = o->grant->n_groups };
+    p.argv = st->argv;
+    p.program = st->argv[0] ? st->argv[0] : "";
+    p.env = &env;
+    p.work_dir = st->work_dir;
+    p.in_path = in;
+    p.out_path = out;
+    p.err_path = errors;
+    p.append = mode ? word_starts(mode, "a") : o->append;
+    p.umask = (mode_t)(step && step->has_umask ? step->umask : spec && spec->has_umask ? spec->umask : 022);
+    p.rlimits = step && step->n_rlimits ? step->rlimits : spec ? spec->rlimits : NULL;
+    p.rlimit_count = step && step->n_rlimits ? step->n_rlimits : spec ? spec->n_rlimits : 0;
+    p.is_batch = order_is_batch(o);
+    /* tasks of one node share a file without %t: only the first truncates it */
+    if (!p.append && local > 0 && out && !p.is_batch) {
+        char *first = path_of(s, step->std_out, st->work_dir, st->user, 0);
+
+        p.append = first && !strcmp(first, out);
+        free(first);
+    }
+    if (rc == 0)
+        rc = task_fork(&p, &s->tasks[local].pid, &s->tasks[local].word_fd, err);
+    if (p.in_fd >= 0)
+        close(p.in_fd);
+    if (p.out_fd >= 0)
+        close(p.out_fd);
+    if (p.err_fd >= 0)
+        close(p.err_fd);
+    taskio_attach(s->io, local, in_mine, out_mine, err_mine);
+    if (rc == 0) {
+        s->tasks[local].running = true;
+        s->tasks[local].start = process_start(s->tasks[local].pid);
+        s->running++;
+        s->words++;
+    }
+    environment_fini(&env);
+    free(in);
+    free(out);
+    free(errors);
+    return rc;
+}
+
+static void task_ended(struct supervisor *s, uint32_t local, int status)
+{
+    struct task *t = &s->tasks[local];
+
+    t->running = false;
+    t->status = status;
+    s->running--;
+    s->status = status_worse(s->status, status);
+    taskio_exited(s->io, local, status);
+}
+
+/* No task will run: say so to the agent and to srun, and go on to the end. */
+static void start_failed(struct supervisor *s, const char *text, int status)
+{
+    s->failed = true;
+    s->status = status_worse(s->status, status);
+    snprintf(s->text, sizeof s->text, "%s", text);
+}
+
+static void start_all(struct supervisor *s)
+{
+    struct spur_error err = { 0 };
+    struct start st = { 0 };
+    uint32_t *pids = mem_array(s->count + 1, sizeof *pids), started = 0;
+    int rc = 0;
+
+    s->phase = PHASE_RUN;
+    start_init(s, &st);
+    if (order_is_batch(s->order))
+        rc = write_script(s, &err);
+    if (rc == 0 && s->count == 0)
+        rc = spur_fail(&err, SPUR_EINVAL, "the launch names no task for node %s", s->order->node);
+    if (rc == 0 && !st.argv[0])
+        rc = spur_fail(&err, SPUR_EINVAL, "the launch names no program");
+    for (uint32_t i = 0; rc == 0 && i < s->count; i++)
+        if ((rc = start_task(s, &st, i, &err)) == 0)
+            pids[started++] = (uint32_t)s->tasks[i].pid;
+    start_fini(&st);
+    if (rc < 0) {
+        start_failed(s, err.text, 1 << 8);
+        container_signal(SIGKILL);
+        for (uint32_t i = started; i < s->count; i++)
+            taskio_exited(s->io, i, 1 << 8);
+        taskio_hello(s->io, pids, started, s->text, s->status);
+    } else {
+        taskio_hello(s->io, pids, started, NULL, 0);
+    }
+    save_state(s);
+    free(pids);
+}
+
+static void read_word(struct supervisor *s, uint32_t local)
+{
+    struct task *t = &s->tasks[local];
+    struct task_word w;
+    ssize_t n = read(t->word_fd, &w, sizeof w);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    close(t->word_fd);
+    t->word_fd = -1;
+    s->words--;
+    if (n == sizeof w) {
+        w.text[sizeof w.text - 1] = '\0';
+        if (w.stage == TASK_FAILED) {
+            start_failed(s, w.text, w.status);
+            container_signal(SIGKILL);
+        } else if (!s->text[0]) {
+            snprintf(s->text, sizeof s->text, "%s", w.text);
+        }
+    }
+    if (s->words == 0 && !s->failed && !s->started_said) {
+        s->started_said = true;
+        report(s, WIRE__REPORT__KIND__STARTED, 0, NULL);
+    }
+}
+
+/* ---- ends ---- */
+
+static void add_usage(struct supervisor *s, const struct rusage *r)
+{
+    timeradd(&s->used.ru_utime, &r->ru_utime, &s->used.ru_utime);
+    timeradd(&s->used.ru_stime, &r->ru_stime, &s->used.ru_stime);
+    if (r->ru_maxrss > s->used.ru_maxrss)
+        s->used.ru_maxrss = r->ru_maxrss;
+}
+
+/* True when no child is left. */
+static bool reap(struct supervisor *s)
+{
+    struct rusage used;
+    int status;
+    pid_t pid;
+
+    while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
+        add_usage(s, &used);
+        for (uint32_t i = 0; i < s->count; i++)
+            if (s->tasks[i].running && s->tasks[i].pid == pid) {
+                task_ended(s, i, status);
+                break;
+            }
+    }
+    return pid < 0 && errno == ECHILD;
+}
+
+static void advance(struct supervisor *s, int64_t now)
+{
+    bool empty = reap(s);
+
+    if (s->phase == PHASE_CONNECT) {
+        if (s->kill_now) {
+            start_failed(s, "ended before it started", SIGKILL);
+            s->phase = PHASE_RUN;
+            taskio_hello(s->io, NULL, 0, s->text, s->status);
+        } else if (taskio_state(s->io) == TASKIO_LOST) {
+            start_failed(s, taskio_fault(s->io), 1 << 8);
+            s->phase = PHASE_RUN;
+        } else if (taskio_state(s->io) != TASKIO_CONNECTING) {
+            start_all(s);
+        }
+        empty = reap(s);
+    }
+    if (s->phase == PHASE_RUN && s->running == 0 && s->words == 0) {
+        if (s->failed && !s->started_said && !order_is_batch(s->order))
+            report(s, WIRE__REPORT__KIND__ENDED, s->status ? s->status : 1 << 8, s->text);
+        else
+            report(s, WIRE__REPORT__KIND__ENDED, s->status, s->text);
+        s->phase = PHASE_EMPTYING;
+        s->sweep_at_ms = now;
+        s->sweep_ms = SWEEP_FIRST_MS;
+    }
+    if (s->phase == PHASE_EMPTYING) {
+        if (!empty) {
+            sweep(s, now);
+            empty = reap(s);
+        }
+        if (empty) {
+            s->phase = PHASE_GONE;
+            s->exit_at_ms = now + IO_LINGER_MS;
+            unlinkat(s->folder_fd, STEP_SCRIPT, 0);
+            report(s, WIRE__REPORT__KIND__GONE, 0, NULL);
+        }
+    }
+    sweep(s, now);
+}
+
+/* ---- the loop ---- */
+
+static void agent_input(struct supervisor *s)
+{
+    struct spur_error err = { 0 };
+    const uint8_t *body;
+    struct frame f;
+    int rc = link_read(&s->agent, 1u << 20, &err), got = 0;
+
+    while (s->agent.fd >= 0 && (got = link_next(&s->agent, &f, &body, &err)) > 0) {
+        if (f.type == WIRE__MESSAGE_TYPE__STEP_SIGNAL) {
+            Wire__Kill *k = wire__kill__unpack(NULL, f.length, body);
+
+            if (k)
+                signal_tasks(s, k);
+            wire__kill__free_unpacked(k, NULL);
+        } else if (f.type == WIRE__MESSAGE_TYPE__STEP_ACK) {
+            Wire__ReportAck *a = wire__report_ack__unpack(NULL, f.length, body);
+
+            if (a)
+                acknowledged(s, a->seq);
+            wire__report_ack__free_unpacked(a, NULL);
+        }
+    }
+    if (s->agent.fd >= 0 && (rc < 0 || got < 0 || link_flush(&s->agent, &err) < 0))
+        agent_lost(s);
+}
+
+static void agent_accept(struct supervisor *s)
+{
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || (peer.uid != 0 && peer.uid != geteuid())) {
+        close(fd);
+        return;
+    }
+    link_close(&s->agent);
+    link_open(&s->agent, fd, channel_local());
+    agent_greet(s);
+}
+
+static int open_all(struct supervisor *s, struct spur_error *err)
+{
+    sigset_t set;
+    int rc;
+
+    s->folder_fd = open(s->order->folder, O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (s->folder_fd < 0)
+        return spur_fail(err, SPUR_EIO, "cannot open %s: %s", s->order->folder, strerror(errno));
+    if ((s->listen_fd = folder_listen(s->folder_fd, STEP_SOCKET, err)) < 0)
+        return s->listen_fd;
+    if ((rc = container_own(err)) < 0)
+        return rc;
+    sigfillset(&set);
+    sigprocmask(SIG_BLOCK, &set, NULL);         /* only SIGCHLD is taken; everything else may not end a supervisor */
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s->signal_fd < 0)
+        return spur_fail(err, SPUR_EIO, "cannot make a signalfd: %s", strerror(errno));
+    return 0;
+}
+
+static int timeout_of(const struct supervisor *s, int64_t now)
+{
+    int64_t at = taskio_deadline(s->io);
+
+    if (s->phase == PHASE_EMPTYING || (s->is_ending && s->phase == PHASE_RUN))
+        at = s->sweep_at_ms < at ? s->sweep_at_ms : at;
+    if (s->phase == PHASE_GONE && s->exit_at_ms < at)
+        at = s->exit_at_ms;
+    if (at == INT64_MAX)
+        return -1;
+    return at <= now ? 0 : at - now > INT_MAX ? INT_MAX : (int)(at - now);
+}
+
+static bool finished(struct supervisor *s, int64_t now)
+{
+    return s->phase == PHASE_GONE && s->pending_count == 0 && (taskio_done(s->io) || now >= s->exit_at_ms);
+}
+
+static void loop(struct supervisor *s)
+{
+    size_t room = 3 + TASKIO_POLL_ROOM(s->count) + s->count;
+    struct pollfd *fds = mem_array(room, sizeof *fds);
+
+    for (int64_t now = clock_ms(); advance(s, now), !finished(s, now); now = clock_ms()) {
+        struct signalfd_siginfo info;
+        size_t n = 3, io_n, word_n;
+
+        fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
+        fds[1] = (struct pollfd){ .fd = s->listen_fd, .events = POLLIN };
+        fds[2] = (struct pollfd){ .fd = s->agent.fd, .events = (short)(POLLIN | (link_backlog(&s->agent) ? POLLOUT : 0)) };
+        io_n = taskio_poll(s->io, fds + n);
+        n += io_n;
+        word_n = n;
+        for (uint32_t i = 0; i < s->count; i++)
+            fds[n++] = (struct pollfd){ .fd = s->tasks[i].word_fd, .events = POLLIN };
+        if (poll(fds, n, timeout_of(s, now)) < 0 && errno != EINTR)
+            break;
+        while (fds[0].revents && read(s->signal_fd, &info, sizeof info) > 0)
+            ;
+        if (fds[2].revents && s->agent.fd == fds[2].fd)
+            agent_input(s);
+        if (fds[1].revents)
+            agent_accept(s);
+        taskio_handle(s->io, fds + 3, io_n, clock_ms());
+        for (uint32_t i = 0; i < s->count; i++)
+            if (fds[word_n + i].fd >= 0 && fds[word_n + i].revents)
+                read_word(s, i);
+    }
+    free(fds);
+}
+
+int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
+{
+    struct supervisor s = { .order = take_order, .folder_fd = -1, .listen_fd = -1, .signal_fd = -1 };
+    struct spur_error err = { 0 };
+    int rc;
+
+    s.agent.fd = -1;
+    if (agent_fd >= 0)
+        link_open(&s.agent, agent_fd, channel_local());
+    if ((rc = open_all(&s, &err)) < 0) {
+        agent_greet(&s);
+        report(&s, WIRE__REPORT__KIND__LAUNCH_FAILED, 0, err.text);
+        report(&s, WIRE__REPORT__KIND__GONE, 0, NULL);
+        return 1;
+    }
+    s.count = order_local_tasks(take_order);
+    s.tasks = mem_array(s.count + 1, sizeof *s.tasks);
+    for (uint32_t i = 0; i < s.count; i++)
+        s.tasks[i].word_fd = -1;
+    save_state(&s);
+    agent_greet(&s);
+    s.io = taskio_create(take_order, signal_from_srun, &s);
+    loop(&s);
+    taskio_destroy(s.io);
+    link_close(&s.agent);
+    free(s.tasks);
+    wire__step_order__free_unpacked(take_order, NULL);
+    return 0;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* task.c - the child of a supervisor becomes a task of the user.
+ *
+ * The order is the point: fork, own session, ids dropped and checked (drop.c), and only then the user's folders, files and limits, so that nothing
+ * of the user is opened as root; last all descriptors but 0-2 are closed and the program is executed. What fails before the exec is told
+ * to the supervisor through a pipe that closes itself at the exec; a program that cannot be executed also says so on the task's own
+ * standard error and exits 127 (not there) or 126 (not executable), as shells do.
+ * The supervisor has one thread, so the child may allocate after fork.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/task.h"
+#include "base/str.h"
+
+#define WORD_FD 3       /* where the child keeps its end of the pipe */
+
+static _Noreturn void child_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static _Noreturn void child_fail(const char *format, ...)
+{
+    struct task_word w = { .stage = TASK_FAILED, .status = 1 << 8 };
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(w.text, sizeof w.text, format, args);
+    va_end(args);
+    if (write(WORD_FD, &w, sizeof w) < 0)
+        _exit(125);
+    _exit(1);
+}
+
+int task_make_folders(const char *path)
+{
+    char *copy = mem_copy(path), *slash = copy;
+    int result = 0;
+
+    while ((slash = strchr(slash + 1, '/'))) {
+        *slash = '\0';
+        if (mkdir(copy, 0777) < 0 && errno != EEXIST && errno != EISDIR && errno != EROFS && errno != EACCES)
+            result = errno;
+        *slash = '/';
+    }
+    free(copy);
+    return result;
+}
+
+static int open_output(const char *path, bool append, const char *what)
+{
+    /* O_APPEND in both modes: several writers of one file (steps, a truncating tail -f) never overwrite each other */
+    int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_APPEND | (append ? 0 : O_TRUNC), fd;
+
+    fd = open(path, flags, 0666);
+    if (fd < 0 && errno == ENOENT) {
+        task_make_folders(path);
+        fd = open(path, flags, 0666);
+    }
+    if (fd < 0)
+        child_fail("cannot open %s file %s: %s", what, path, strerror(errno));
+    return fd;
+}
+
+/* Moves fd to `to`; descriptors 0-2 are free to be overwritten in the order 0, 1, 2 only because sources lie above WORD_FD. */
+static void place(int fd, int to)
+{
+    if (dup2(fd, to) < 0)
+        child_fail("cannot place descriptor %d: %s", to, strerror(errno));
+}
+
+static int lifted(int fd)
+{
+    int up = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+
+    if (up < 0)
+        child_fail("cannot duplicate a descriptor: %s", strerror(errno));
+    return up;
+}
+
+static void open_streams(const struct task_plan *p)
+{
+    int in, out, err;
+
+    in = p->in_path ? open(p->in_path, O_RDONLY | O_NOCTTY) : p->in_fd >= 0 ? p->in_fd : open("/dev/null", O_RDONLY);
+    if (in < 0)
+        child_fail("cannot open input file %s: %s", p->in_path ? p->in_path : "/dev/null", strerror(errno));
+    place(in, 0);
+    out = p->out_path ? open_output(p->out_path, p->append, "output") : p->out_fd >= 0 ? p->out_fd : open("/dev/null", O_WRONLY);
+    if (out < 0)
+        child_fail("cannot open /dev/null: %s", strerror(errno));
+    place(out, 1);
+    if (p->err_path && p->out_path && !strcmp(p->err_path, p->out_path))
+        err = 1;
+    else
+        err = p->err_path ? open_output(p->err_path, p->append, "error") : p->err_fd >= 0 ? p->err_fd : 1;
+    place(err, 2);
+}
+
+static void take_limits(const struct task_plan *p)
+{
+    for (size_t i = 0; i < p->rlimit_count; i++) {
+        const Wire__Rlimit *r = p->rlimits[i];
+        struct rlimit now;
+
+        if (r->resource >= RLIM_NLIMITS || getrlimit((__rlimit_resource_t)r->resource, &now) < 0)
+            continue;
+        now.rlim_cur = r->soft == UINT64_MAX ? RLIM_INFINITY : (rlim_t)r->soft;
+        if (now.rlim_max != RLIM_INFINITY && (now.rlim_cur == RLIM_INFINITY || now.rlim_cur > now.rlim_max))
+            now.rlim_cur = now.rlim_max;        /* the node's hard limit is the site's word */
+        setrlimit((__rlimit_resource_t)r->resource, &now);
+    }
+}
+
+static void close_from(unsigned first)
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, first, ~0u, 0u) == 0)
+        return;
+#endif
+    for (unsigned fd = first; fd < 4096; fd++)
+        close((int)fd);
+}
+
+/* First line of a script, if it has one: for "bad interpreter". */
+static bool interpreter_of(const char *path, char *out, size_t size)
+{
+    char line[256];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+    char *at;
+
+    if (fd >= 0)
+        close(fd);
+    if (n < 3 || line[0] != '#' || line[1] != '!')
+        return false;
+    line[n] = '\0';
+    line[strcspn(line, "\r\n")] = '\0';
+    at = line + 2 + strspn(line + 2, " \t");
+    at[strcspn(at, " \t")] = '\0';
+    snprintf(out, size, "%s", at);
+    return true;
+}
+
+static _Noreturn void exec_failed(const char *program, int cause)
+{
+    struct task_word w = { .stage = TASK_EXEC_FAILED, .status = (cause == ENOENT || cause == ENOTDIR ? 127 : 126) << 8 };
+    char interpreter[256];
+
+    if (cause == ENOENT && interpreter_of(program, interpreter, sizeof interpreter))
+        snprintf(w.text, sizeof w.text, "cannot execute %.100s: bad interpreter %.60s: %s", program, interpreter, strerror(cause));
+    else
+        snprintf(w.text, sizeof w.text, "cannot execute %.150s: %s", program, strerror(cause));
+    dprintf(2, "spurstepd: error: %s\n", w.text);
+    if (write(WORD_FD, &w, sizeof w) < 0)
+        _exit(125);
+    _exit(w.status >> 8);
+}
+
+static _Noreturn void run_program(const struct task_plan *p)
+{
+    const char *path = environment_get(p->env, "PATH"), *program = p->program;
+    int cause = ENOENT;
+    char full[4096];
+
+    if (strchr(program, '/')) {
+        execve(program, p->argv, p->env->vars);
+        exec_failed(program, errno);
+    }
+    for (const char *at = path ? path : "/usr/bin:/bin"; *program; ) {
+        size_t n = strcspn(at, ":");
+
+        if ((size_t)snprintf(full, sizeof full, "%.*s%s%s", (int)n, at, n ? "/" : "./", program) < sizeof full) {
+            execve(full, p->argv, p->env->vars);
+            if (errno != ENOENT && errno != ENOTDIR && cause != EACCES)
+                cause = errno;          /* found but not usable: that is the better reason, and later folders may still have it */
+            if (errno == ENOENT && access(full, F_OK) == 0)
+                exec_failed(full, ENOENT);
+        }
+        if (!at[n])
+            break;
+        at += n + 1;
+    }
+    exec_failed(program, cause);
+}
+
+static _Noreturn void child_main(struct task_plan *p, int word_fd)
+{
+    struct spur_error err = { 0 };
+    sigset_t none;
+    int complaint = 0, fd;
+
+    for (int s = 1; s < NSIG; s++)
+        signal(s, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setsid();
+    /* the pipe's end goes to WORD_FD, everything else that is needed above 10 */
+    word_fd = lifted(word_fd);
+    if (p->in_fd >= 0)
+        p->in_fd = lifted(p->in_fd);
+    if (p->out_fd >= 0)
+        p->out_fd = lifted(p->out_fd);
+    if (p->err_fd >= 0)
+        p->err_fd = lifted(p->err_fd);
+    if (dup3(word_fd, WORD_FD, O_CLOEXEC) < 0)
+        _exit(125);
+    environment_task_pid(p->env, getpid());
+    if ((fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)) >= 0) {      /* the supervisor's protection is not the job's */
+        if (write(fd, "0", 1) < 0)
+            complaint = 0;
+        close(fd);
+    }
+    if (drop_become(&p->drop, &err) < 0)
+        child_fail("%s", err.text);
+    umask(p->umask);
+    if (p->work_dir && chdir(p->work_dir) < 0) {
+        complaint = errno;
+        if (chdir("/tmp") < 0 && chdir("/") < 0)
+            child_fail("cannot change to %s nor to /tmp: %s", p->work_dir, strerror(errno));
+    }
+    open_streams(p);
+    take_limits(p);
+    if (complaint)
+        dprintf(2, "spurstepd: error: couldn't chdir to `%s': %s: going to /tmp instead\n", p->work_dir, strerror(complaint));
+    close_from(WORD_FD + 1);
+    run_program(p);
+}
+
+int task_fork(const struct task_plan *plan, pid_t *pid, int *word_fd, struct spur_error *err)
+{
+    struct task_plan copy = *plan;
+    int pipe_fd[2];
+    int rc;
+
+    if ((rc = drop_possible(&plan->drop, err)) < 0)
+        return rc;
+    if (pipe2(pipe_fd, O_CLOEXEC) < 0)
+        return spur_fail(err, SPUR_EIO, "cannot make a pipe: %s", strerror(errno));
+    *pid = fork();
+    if (*pid == 0)
+        child_main(&copy, pipe_fd[1]);
+    close(pipe_fd[1]);
+    if (*pid < 0) {
+        close(pipe_fd[0]);
+        return spur_fail(err, SPUR_EIO, "cannot fork a task: %s", strerror(errno));
+    }
+    fcntl(pipe_fd[0], F_SETFL, O_NONBLOCK);
+    *word_fd = pipe_fd[0];
+    return 0;
+}

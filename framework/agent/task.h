@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* task.h - one process of the user's: files, limits, ids, exec. */
+#ifndef AGENT_TASK_H
+#define AGENT_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <spur/error.h>
+
+#include "agent/drop.h"
+#include "agent/environment.h"
+
+/* What the child needs, all of it made before the fork. Paths NULL: the descriptor beside them is used. */
+struct task_plan {
+    struct drop  drop;
+    char *const *argv;
+    const char  *program;           /* path, or a name to be looked for in PATH */
+    struct environment *env;
+    const char  *work_dir;
+    const char  *in_path, *out_path, *err_path;     /* err_path NULL and err_fd -1: goes where output goes */
+    int          in_fd, out_fd, err_fd;
+    bool         append;            /* else truncate */
+    mode_t       umask;
+    Wire__Rlimit *const *rlimits; size_t rlimit_count;
+    bool         is_batch;
+};
+
+/* What the child says before its exec: whole, in one write (under PIPE_BUF), so that the reader needs no framing. */
+enum task_stage { TASK_FAILED = 1, TASK_EXEC_FAILED };      /* FAILED: the reason for the job; EXEC_FAILED: exits 126 or 127, said on its stderr too */
+struct task_word { uint32_t stage; int32_t status; char text[232]; };
+
+/* Forks. *word_fd: reads a task_word, or end of file at the exec: non-blocking, close-on-exec, the caller's. The pid leads a session of its own. */
+int task_fork(const struct task_plan *plan, pid_t *pid, int *word_fd, struct spur_error *err);
+
+/* mkdir -p of the folders that `path` lies in, with the caller's ids. For tests. 0 or errno. */
+int task_make_folders(const char *path);
+
+#endif

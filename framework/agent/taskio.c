@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* taskio.c - moves output of tasks to srun and srun's input to tasks, in bounded memory.
+ *
+ * Output: a task's pipe is read only while less than OUT_LIMIT bytes wait for srun, so the pipe fills and the task waits: nothing is lost and
+ * nothing piles up. Input: srun may send as many bytes as it has credit for; credit grows as the slowest task of this node takes them. A window
+ * of its own, and not a stop of the channel, because signals come the same way and must not wait behind input nobody reads.
+ * When srun goes away, tasks keep running and what they print is dropped, as the pipe of a dead terminal would not be.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/environment.h"
+#include "agent/taskio.h"
+#include "base/str.h"
+#include "client/link.h"
+
+#define OUT_LIMIT     (256u << 10)
+#define READ_CHUNK    (16u << 10)
+#define INPUT_WINDOW  (64u << 10)
+#define CONNECT_MS    5000          /* one address */
+#define TASK_ALL      UINT32_MAX
+
+struct stream {
+    int  in_fd, out_fd, err_fd;
+    struct str input; size_t input_at;      /* waits for the task */
+    bool input_ends;
+    uint64_t taken;                         /* input bytes written to the task, or dropped because it closed its end */
+    bool exited, told; int status;
+};
+
+struct taskio {
+    const Wire__StepOrder *order;
+    void (*signalled)(void *arg, int signal); void *arg;
+    enum taskio_state state;
+    struct link link;
+    char  *hosts, *next_host;
+    bool   connected, said_hello, said_last;
+    int64_t deadline_ms;
+    struct stream *streams; uint32_t count, first;
+    uint64_t credit_said;
+    uint64_t sequence;
+    char   fault[240];
+};
+
+static int64_t clock_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void lose(struct taskio *io, const char *why)
+{
+    link_close(&io->link);
+    io->state = TASKIO_LOST;
+    io->deadline_ms = INT64_MAX;
+    if (!io->fault[0])
+        snprintf(io->fault, sizeof io->fault, "%s", why);
+    for (uint32_t i = 0; i < io->count; i++) {      /* the tasks see the end of their input */
+        struct stream *s = &io->streams[i];
+
+        str_clear(&s->input);
+        s->input_at = 0;
+        s->input_ends = true;
+        if (s->in_fd >= 0)
+            close(s->in_fd);
+        s->in_fd = -1;
+    }
+}
+
+/* Begins to connect to the next address of the list; LOST when there is none left. */
+static void connect_next(struct taskio *io)
+{
+    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *list = NULL;
+    char port[16], *host;
+    int one = 1;
+
+    link_close(&io->link);
+    io->connected = false;
+    snprintf(port, sizeof port, "%u", io->order->grant->io_port);
+    while ((host = word_next(&io->next_host, ", "))) {
+        int fd, rc = getaddrinfo(host, port, &hints, &list);
+
+        if (rc != 0) {
+            snprintf(io->fault, sizeof io->fault, "cannot reach srun at %.100s port %s: %s", host, port, gai_strerror(rc));
+            continue;
+        }
+        fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd >= 0 && (connect(fd, list->ai_addr, list->ai_addrlen) == 0 || errno == EINPROGRESS)) {
+            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+            link_open(&io->link, fd, channel_keyed(false, io->order->cluster ? io->order->cluster : "", io->order->grant->io_key.data));
+            freeaddrinfo(list);
+            io->deadline_ms = clock_ms() + CONNECT_MS;
+            snprintf(io->fault, sizeof io->fault, "srun at %.100s port %s does not answer", host, port);
+            return;
+        }
+        snprintf(io->fault, sizeof io->fault, "cannot reach srun at %.100s port %s: %s", host, port, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        freeaddrinfo(list);
+    }
+    lose(io, "srun gave no address to connect to");
+}
+
+struct taskio *taskio_create(const Wire__StepOrder *order, void (*signalled)(void *arg, int signal), void *arg)
+{
+    struct taskio *io = mem_alloc(sizeof *io);
+
+    io->order = order;
+    io->signalled = signalled;
+    io->arg = arg;
+    io->link.fd = -1;
+    io->deadline_ms = INT64_MAX;
+    io->count = order_local_tasks(order);
+    io->first = order_first_task(order);
+    io->streams = mem_array(io->count ? io->count : 1, sizeof *io->streams);
+    for (uint32_t i = 0; i < io->count; i++) {
+        io->streams[i].in_fd = io->streams[i].out_fd = io->streams[i].err_fd = -1;
+        str_init(&io->streams[i].input);
+    }
+    if (!order->grant->io_port || !order->grant->io_host || order->grant->io_key.len != 32) {
+        io->state = TASKIO_NONE;
+        return io;
+    }
+    io->state = TASKIO_CONNECTING;
+    io->hosts = io->next_host = mem_copy(order->grant->io_host);
+    connect_next(io);
+    return io;
+}
+
+void taskio_destroy(struct taskio *io)
+{
+    if (!io)
+        return;
+    link_close(&io->link);
+    for (uint32_t i = 0; i < io->count; i++) {
+        struct stream *s = &io->streams[i];
+
+        str_fini(&s->input);
+        if (s->in_fd >= 0)
+            close(s->in_fd);
+        if (s->out_fd >= 0)
+            close(s->out_fd);
+        if (s->err_fd >= 0)
+            close(s->err_fd);
+    }
+    free(io->streams);
+    free(io->hosts);
+    free(io);
+}
+
+enum taskio_state taskio_state(const struct taskio *io) { return io->state; }
+const char *taskio_fault(const struct taskio *io) { return io->fault; }
+int64_t taskio_deadline(const struct taskio *io) { return io->deadline_ms; }
+
+static void send_or_lose(struct taskio *io, uint16_t type, const ProtobufCMessage *body)
+{
+    struct spur_error err = { 0 };
+
+    if (io->state != TASKIO_OPEN)
+        return;
+    if (link_send(&io->link, type, ++io->sequence, body, &err) < 0 || link_flush(&io->link, &err) < 0)
+        lose(io, err.text);
+}
+
+void taskio_attach(struct taskio *io, uint32_t local, int in_fd, int out_fd, int err_fd)
+{
+    struct stream *s = &io->streams[local];
+    int fds[3] = { in_fd, out_fd, err_fd };
+
+    s->in_fd = in_fd;
+    s->out_fd = out_fd;
+    s->err_fd = err_fd;
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            fcntl(fds[i], F_SETFL, fcntl(fds[i], F_GETFL) | O_NONBLOCK);
+}
+
+void taskio_hello(struct taskio *io, const uint32_t *pids, uint32_t count, const char *error, int error_status)
+{
+    Wire__IoHello hello = WIRE__IO_HELLO__INIT;
+
+    hello.node_rank = order_step_rank(io->order);
+    hello.node = io->order->node;
+    hello.first_task = io->first;
+    hello.tasks = io->count;
+    hello.n_pids = count;
+    hello.pids = (uint32_t *)(uintptr_t)pids;
+    hello.error = (char *)(uintptr_t)error;
+    hello.has_error_status = error != NULL;
+    hello.error_status = error_status;
+    io->said_hello = true;
+    if (error)
+        io->said_last = true;       /* nothing else will come */
+    send_or_lose(io, WIRE__MESSAGE_TYPE__IO_HELLO, &hello.base);
+}
+
+static bool streams_ended(const struct taskio *io)
+{
+    for (uint32_t i = 0; i < io->count; i++)
+        if (!io->streams[i].exited || io->streams[i].out_fd >= 0 || io->streams[i].err_fd >= 0)
+            return false;
+    return true;
+}
+
+/* Exit statuses go out when the task's output has: srun must not print a prompt before the last line. */
+static void tell_exits(struct taskio *io)
+{
+    for (uint32_t i = 0; i < io->count; i++) {
+        struct stream *s = &io->streams[i];
+        Wire__IoExit e = WIRE__IO_EXIT__INIT;
+
+        if (!s->exited || s->told || s->out_fd >= 0 || s->err_fd >= 0)
+            continue;
+        s->told = true;
+        e.task = io->first + i;
+        e.status = s->status;
+        if (streams_ended(io)) {
+            io->said_last = true;
+            for (uint32_t k = i + 1; k < io->count; k++)
+                if (!io->streams[k].told)
+                    io->said_last = false;
+            e.has_last = e.last = io->said_last;
+        }
+        send_or_lose(io, WIRE__MESSAGE_TYPE__IO_EXIT, &e.base);
+    }
+}
+
+void taskio_exited(struct taskio *io, uint32_t local, int status)
+{
+    struct stream *s = &io->streams[local];
+
+    s->exited = true;
+    s->status = status;
+    if (s->in_fd >= 0) {
+        close(s->in_fd);
+        s->in_fd = -1;
+    }
+    tell_exits(io);
+}
+
+bool taskio_done(struct taskio *io)
+{
+    if (io->state == TASKIO_OPEN)
+        return io->said_last && link_backlog(&io->link) == 0;
+    return io->said_last || streams_ended(io);
+}
+
+/* ---- input ---- */
+
+static void give_input(struct stream *s)
+{
+    while (s->in_fd >= 0 && s->input_at < s->input.len) {
+        ssize_t n = write(s->in_fd, s->input.text + s->input_at, s->input.len - s->input_at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n < 0) {                    /* the task has closed its input */
+            close(s->in_fd);
+            s->in_fd = -1;
+            break;
+        }
+        s->input_at += (size_t)n;
+        s->taken += (uint64_t)n;
+    }
+    if (s->in_fd < 0)
+        s->taken += s->input.len - s->input_at;
+    str_clear(&s->input);
+    s->input_at = 0;
+    if (s->input_ends && s->in_fd >= 0) {
+        close(s->in_fd);
+        s->in_fd = -1;
+    }
+}
+
+static void take_input(struct taskio *io, const Wire__IoData *d)
+{
+    for (uint32_t i = 0; i < io->count; i++) {
+        struct stream *s = &io->streams[i];
+
+        if (d->task != TASK_ALL && d->task != io->first + i)
+            continue;
+        if (d->has_data && s->input.len - s->input_at + d->data.len <= 4 * INPUT_WINDOW)
+            str_add_n(&s->input, (const char *)d->data.data, d->data.len);
+        if (d->eof)
+            s->input_ends = true;
+        give_input(s);
+    }
+}
+
+/* Credit in all: what the slowest task has taken and a window on top. Said when it has grown by a quarter of the window. */
+static void say_credit(struct taskio *io)
+{
+    Wire__IoData d = WIRE__IO_DATA__INIT;
+    uint64_t least = UINT64_MAX;
+
+    if (io->state != TASKIO_OPEN || !io->said_hello)
+        return;
+    for (uint32_t i = 0; i < io->count; i++)
+        if (io->streams[i].in_fd >= 0 && io->streams[i].taken < least)
+            least = io->streams[i].taken;
+    if (least == UINT64_MAX || least + INPUT_WINDOW < io->credit_said + INPUT_WINDOW / 4)
+        return;
+    io->credit_said = least + INPUT_WINDOW;
+    d.task = TASK_ALL;
+    d.stream = 0;
+    d.has_credit = true;
+    d.credit = io->credit_said;
+    send_or_lose(io, WIRE__MESSAGE_TYPE__IO_STDIN, &d.base);
+}
+
+static void take_message(struct taskio *io, const struct frame *f, const uint8_t *body)
+{
+    if (f->type == WIRE__MESSAGE_TYPE__IO_STDIN) {
+        Wire__IoData *d = wire__io_data__unpack(NULL, f->length, body);
+
+        if (d)
+            take_input(io, d);
+        wire__io_data__free_unpacked(d, NULL);
+    } else if (f->type == WIRE__MESSAGE_TYPE__IO_SIGNAL) {
+        Wire__Kill *k = wire__kill__unpack(NULL, f->length, body);
+
+        if (k)
+            io->signalled(io->arg, (int)k->signal);
+        wire__kill__free_unpacked(k, NULL);
+    }
+}
+
+/* ---- output ---- */
+
+static void read_output(struct taskio *io, uint32_t local, int *fd, uint32_t stream)
+{
+    Wire__IoData d = WIRE__IO_DATA__INIT;
+    uint8_t buf[READ_CHUNK];
+    ssize_t n = read(*fd, buf, sizeof buf);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    d.task = io->first + local;
+    d.stream = stream;
+    if (n > 0) {
+        d.has_data = true;
+        d.data.data = buf;
+        d.data.len = (size_t)n;
+    } else {
+        close(*fd);
+        *fd = -1;
+        d.has_eof = d.eof = true;
+    }
+    send_or_lose(io, WIRE__MESSAGE_TYPE__IO_DATA, &d.base);
+    if (*fd < 0)
+        tell_exits(io);
+}
+
+/* ---- the caller's poll ---- */
+
+static void fill(struct pollfd *p, int fd, short events)
+{
+    p->fd = events ? fd : -1;
+    p->events = events;
+    p->revents = 0;
+}
+
+size_t taskio_poll(struct taskio *io, struct pollfd *fds)
+{
+    bool room = io->state != TASKIO_CONNECTING && link_backlog(&io->link) < OUT_LIMIT;
+    size_t n = 0;
+
+    fill(&fds[n++], io->link.fd, (short)(io->link.fd < 0 ? 0 : !io->connected ? POLLOUT : POLLIN | (link_backlog(&io->link) ? POLLOUT : 0)));
+    for (uint32_t i = 0; i < io->count; i++) {
+        struct stream *s = &io->streams[i];
+
+        fill(&fds[n++], s->in_fd, s->in_fd >= 0 && s->input_at < s->input.len ? POLLOUT : 0);
+        fill(&fds[n++], s->out_fd, s->out_fd >= 0 && room ? POLLIN : 0);
+        fill(&fds[n++], s->err_fd, s->err_fd >= 0 && room ? POLLIN : 0);
+    }
+    return n;
+}
+
+static void handle_channel(struct taskio *io, short got)
+{
+    struct spur_error err = { 0 };
+    const uint8_t *body;
+    struct frame f;
+    int rc = 0;
+
+    if (!io->connected) {
+        int cause = 0;
+        socklen_t len = sizeof cause;
+
+        if (!(got & (POLLOUT | POLLERR | POLLHUP)))
+            return;
+        getsockopt(io->link.fd, SOL_SOCKET, SO_ERROR, &cause, &len);
+        if (cause) {
+            size_t at = strlen(io->fault);
+
+            if (at > 16)
+                snprintf(io->fault + at, sizeof io->fault - at, ": %s", strerror(cause));
+            connect_next(io);
+            return;
+        }
+        io->connected = true;
+    }
+    if (got & (POLLIN | POLLHUP | POLLERR))
+        rc = link_read(&io->link, 4 * INPUT_WINDOW, &err);
+    while (rc >= 0 && io->state != TASKIO_LOST && (rc = link_next(&io->link, &f, &body, &err)) > 0)
+        take_message(io, &f, body);
+    if (io->state == TASKIO_CONNECTING && rc >= 0 && channel_want(io->link.channel) == CHANNEL_READY) {
+        io->state = TASKIO_OPEN;
+        io->deadline_ms = INT64_MAX;
+        io->fault[0] = '\0';
+    }
+    if (rc >= 0 && io->link.fd >= 0)
+        rc = link_flush(&io->link, &err);
+    if (rc < 0) {
+        if (io->state == TASKIO_CONNECTING)
+            connect_next(io);
+        else
+            lose(io, err.text);
+    }
+}
+
+void taskio_handle(struct taskio *io, const struct pollfd *fds, size_t n, int64_t now_ms)
+{
+    if (n == 0)
+        return;
+    if (fds[0].fd >= 0 && fds[0].revents)
+        handle_channel(io, fds[0].revents);
+    else if (io->state == TASKIO_CONNECTING && now_ms >= io->deadline_ms)
+        connect_next(io);
+    for (uint32_t i = 0; i < io->count && 3 + 3 * (size_t)i < n; i++) {
+        struct stream *s = &io->streams[i];
+        const struct pollfd *p = &fds[1 + 3 * i];
+
+        if (p[0].fd >= 0 && p[0].revents && s->in_fd == p[0].fd)
+            give_input(s);
+        if (p[1].fd >= 0 && p[1].revents && s->out_fd == p[1].fd)
+            read_output(io, i, &s->out_fd, 1);
+        if (p[2].fd >= 0 && p[2].revents && s->err_fd == p[2].fd)
+            read_output(io, i, &s->err_fd, 2);
+    }
+    say_credit(io);
+}
