@@ -378,6 +378,49 @@ START_TEST(hashes)
 }
 END_TEST
 
+/* Options of spur.conf reach the plugin, and a wrong one is refused with its line there. */
+START_TEST(options_of_the_configuration)
+{
+    static const char slurm[] = "ClusterName=c7\nSlurmctldHost=h\nNodeName=n CPUs=1\nPartitionName=p Nodes=n Default=YES\n";
+    char pluginless[700], text[256];
+    struct config *c, *d;
+    struct loaded *l;
+
+    probe_as("select_probe.so");
+    snprintf(pluginless, sizeof pluginless, "%sPluginDir=%s\n", slurm, dir);
+    ck_assert_msg(config_parse(pluginless, NULL, NULL, NULL, "\nplugin \"select/probe\" {\n  number = 12\n  wait = 300ms\n}\n", &c, &err) == 0, "%s", err.text);
+    ck_assert_msg(loader_check_section(c, 0, &err) == 0, "%s", err.text);
+    ck_assert_msg(loader_open(SPUR_KIND_select, "probe", c, &host, &l, &err) == 0, "%s", err.text);
+    ((const struct spur_select_ops *)loader_ops(l))->explain(l->self, NULL, text, sizeof text);
+    ck_assert_str_eq(text, "12 0 plain 0.5 300 0 cluster=c7 absent=0");
+    ck_assert_int_eq(loader_reload(l, c, &err), 0);
+    ck_assert_int_eq(config_parse(pluginless, NULL, NULL, NULL, "\nplugin \"select/probe\" {\n  number = 13\n}\n", &d, &err), 0);
+    ck_assert_int_eq(loader_reload(l, d, &err), SPUR_ERESTART);     /* it has no reload */
+    loader_close(l);
+    config_free(d);
+
+    ck_assert_int_eq(config_parse(pluginless, NULL, NULL, NULL, "\nplugin \"select/probe\" {\n\n  nunber = 13\n}\n", &d, &err), 0);
+    ck_assert_int_lt(loader_open(SPUR_KIND_select, "probe", d, &host, &l, &err), 0);
+    says("spur.conf:4: plugin \"select/probe\": no option nunber; the nearest is number");
+    ck_assert_int_lt(loader_check_section(d, 0, &err), 0);
+    says("spur.conf:4: ");
+    config_free(d);
+    ck_assert_int_eq(config_parse(pluginless, NULL, NULL, NULL, "plugin \"select/probe_old\" { number = 1 }\n", &d, &err), 0);
+    ck_assert_int_lt(loader_check_section(d, 0, &err), 0);
+    says("spur.conf:1: select/probe_old means select/probe, so the section must be plugin \"select/probe\"");
+    config_free(d);
+    ck_assert_int_eq(config_parse(pluginless, NULL, NULL, NULL, "plugin \"select/probe\" { sha256 = 0000000000000000000000000000000000000000000000000000000000000000 }\n", &d, &err), 0);
+    ck_assert_int_eq(loader_open(SPUR_KIND_select, "probe", d, &host, &l, &err), SPUR_EDENIED);
+    says("refused: its sha256 is");
+    config_free(d);
+    ck_assert_int_eq(config_parse(pluginless, NULL, NULL, NULL, "plugin \"switch/none\" { sha256 = 00 }\n", &d, &err), 0);
+    ck_assert_int_eq(loader_open(SPUR_KIND_switch, "none", d, &host, &l, &err), SPUR_EDENIED);
+    says("the plugin is built in: there is no file to check");
+    config_free(d);
+    config_free(c);
+}
+END_TEST
+
 static void row(void *arg, const struct loader_row *r)
 {
     struct str *s = arg;
@@ -420,6 +463,7 @@ int main(void)
     tcase_add_test(t, rows_that_a_plugin_got_wrong);
     tcase_add_test(t, longer_rows_of_a_newer_plugin);
     tcase_add_test(t, hashes);
+    tcase_add_test(t, options_of_the_configuration);
     tcase_add_test(t, the_list_shows_files_and_refusals);
     suite_add_tcase(suite, t);
     runner = srunner_create(suite);
