@@ -128,7 +128,7 @@ struct spur_job_view {
     int64_t  eligible_wall_s, submit_wall_s;
     uint32_t nodes, cpus;                   /* asked */
     uint64_t mem_mib;                       /* asked in all */
-    uint32_t time_limit_min;
+    uint32_t time_limit_min;                /* UINT32_MAX or 0: no limit */
     int32_t  nice;
     uint32_t partition_factor, partition_tier;      /* PriorityJobFactor, PriorityTier */
     uint32_t partition_factor_max;          /* highest PriorityJobFactor of any partition */

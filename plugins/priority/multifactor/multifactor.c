@@ -166,14 +166,16 @@ static double age_factor(const struct multifactor *m, const struct spur_job_view
     return m->max_age_s == 0 ? 1 : share((double)(now - since), (double)m->max_age_s);
 }
 
+/* Measured on Slurm 22.05, whose manual is shorter than its behaviour: the mean of both shares; relative to time the larger share by the
+ * minutes of the limit, and 0 for a job without one. */
 static double size_factor(const struct multifactor *m, const struct spur_job_view *job)
 {
-    double large;
+    double nodes = share(job->nodes, job->cluster_nodes), cpus = share(job->cpus, job->cluster_cpus), large;
 
     if (m->relative_to_time)
-        large = job->time_limit_min ? share((double)job->cpus / job->time_limit_min, job->cluster_cpus) : share(job->cpus, job->cluster_cpus);
+        large = job->time_limit_min ? (nodes > cpus ? nodes : cpus) / job->time_limit_min : 0;
     else
-        large = (share(job->nodes, job->cluster_nodes) + share(job->cpus, job->cluster_cpus)) / 2;
+        large = (nodes + cpus) / 2;
     return m->favor_small ? 1 - large : large;
 }
 

@@ -83,7 +83,7 @@ START_TEST(multifactor_by_the_formula)
         { { { "PriorityWeightAge", "1000" }, { "PriorityMaxAge", "1440" }, { "PriorityFlags", "accrue_always" } }, 0, 0, 1000000 + DAY / 2, 500 },
         { { { "PriorityWeightJobSize", "10000" } }, 0, 0, 0, 750 },                                     /* (10/100 + 640/12800) / 2 */
         { { { "PriorityWeightJobSize", "10000" }, { "PriorityFavorSmall", "Yes" } }, 0, 0, 0, 9250 },
-        { { { "PriorityWeightJobSize", "128000" }, { "PriorityFlags", "FAIR_TREE,SMALL_RELATIVE_TO_TIME" } }, 0, 0, 0, 100 },    /* 640/64/12800 */
+        { { { "PriorityWeightJobSize", "128000" }, { "PriorityFlags", "FAIR_TREE,SMALL_RELATIVE_TO_TIME" } }, 0, 0, 0, 200 },    /* the larger of 10/100 and 640/12800, by 64 minutes */
         { { { "PriorityWeightPartition", "1000" } }, 0, 0, 0, 250 },
         { { { "PriorityWeightPartition", "10" }, { "PriorityFlags", "NO_NORMAL_PART" } }, 0, 0, 0, 300 },
         { { { "PriorityWeightPartition", "1000" } }, 100, 0, 0, 150 },
