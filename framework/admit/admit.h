@@ -16,6 +16,7 @@
 struct facts {
     const char *user, *group;           /* names of the caller's ids; NULL: unknown */
     const uint32_t *groups; size_t group_count;
+    const char *const *group_names;     /* of `groups`, a NULL for one that has no name; NULL: not known, so AllowGroups knows the primary group alone */
     int64_t wall_ms;                    /* now */
     bool    is_local;
     const char *never;                  /* the select plugin's sentence when an empty cluster could not hold it; NULL: it can */

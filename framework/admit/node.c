@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node.c - what nodes say about themselves and their jobs, and what administrators say about nodes and partitions.
+ *
+ * A node speaks for itself alone: registrations and reports count only for the node that the channel's identity names, and reports only for jobs
+ * that it was given. What a node claims to have is held against the configuration by apply. A report that is merely late is passed on, so that
+ * it gets its answer and leaves the node's spool.
+ */
+#include <string.h>
+
+#include "admit/private.h"
+#include "base/hostlist.h"
+#include "base/str.h"
+
+#define TEXT_MAX   1024u
+#define STEPS_MAX  100000u
+#define GRES_MAX   1024u
+#define LINKS_MAX  8192u
+#define NODES_MAX  100000u
+
+static bool text_fits(const char *text) { return !text || strlen(text) <= TEXT_MAX; }
+
+static const char *inventory_fault(const Wire__NodeInventory *n)
+{
+    if (!text_fits(n->name) || !text_fits(n->os) || !text_fits(n->arch) || !text_fits(n->fault) || !text_fits(n->addr) || !text_fits(n->hostname) || !text_fits(n->boot_id))
+        return "a text of more than 1024 characters";
+    if (n->n_steps > STEPS_MAX)
+        return "more than 100000 steps";
+    if (n->n_gres > GRES_MAX || n->n_links > LINKS_MAX)
+        return "more than 1024 devices";
+    for (size_t i = 0; i < n->n_gres; i++)
+        if (!text_fits(n->gres[i]->name) || !text_fits(n->gres[i]->type))
+            return "a text of more than 1024 characters";
+    return NULL;
+}
+
+int admit_register(struct state *s, const Wire__RegisterRequest *r, const struct spur_identity *who, struct arena *a, struct admitted *out, Wire__RegisterReply *reply, struct spur_error *err)
+{
+    if (who->role != SPUR_ROLE_NODE && who->role != SPUR_ROLE_CONTROLLER)
+        return deny(out, err, REFUSE_DENIED, "only a node registers");
+    if (!r->n_nodes)
+        return deny(out, err, REFUSE_BAD_REQUEST, "a registration without a node");
+    if (r->n_nodes > NODES_MAX || !text_fits(r->version))
+        return deny(out, err, REFUSE_TOO_LONG, "a registration of %zu nodes", r->n_nodes);
+    reply->refused = arena_alloc(a, r->n_nodes * sizeof *reply->refused);
+    for (size_t i = 0; i < r->n_nodes; i++) {
+        const Wire__NodeInventory *n = r->nodes[i];
+        const char *fault = inventory_fault(n);
+        Wire__OpRegister *o;
+        Wire__Op *op;
+
+        if (!fault && !state_node(s, n->name))
+            fault = "is not in the configuration";
+        else if (!fault && !speaks_for(s, who, n->name))
+            fault = "is not this host's name";
+        if (fault) {
+            reply->refused[reply->n_refused++] = arena_printf(a, "node %.64s: %s", n->name, fault);
+            continue;
+        }
+        op = op_new(a, NULL, (ProtobufCBinaryData){ 0 }, false, 0);
+        op->register_node = o = arena_alloc(a, sizeof *o);
+        wire__op_register__init(o);
+        o->inventory = (Wire__NodeInventory *)(uintptr_t)n;
+        o->version = r->version;
+        op_add(out, a, op);
+    }
+    if (out->op_count == 0)
+        return deny(out, err, REFUSE_DENIED, "%s (host %.64s)", reply->refused[0], who->host);
+    return 0;
+}
+
+int admit_report(struct state *s, const Wire__Report *r, const struct spur_identity *who, struct arena *a, struct admitted *out, struct spur_error *err)
+{
+    const struct node *n = state_node(s, r->node);
+    const struct job *j = state_job(s, r->job_id);
+    Wire__OpReport *o;
+    Wire__Op *op;
+
+    if (!text_fits(r->node) || (r->text && strlen(r->text) > 8192))
+        return deny(out, err, REFUSE_TOO_LONG, "a text of the report");
+    if (!n || !speaks_for(s, who, r->node))
+        return deny(out, err, REFUSE_DENIED, "host %.64s does not speak for node %.64s", who->host, r->node);
+    if (j && j->attempt == r->attempt && j->alloc_count && !job_state_is_end(j->state)) {
+        bool given = false;
+
+        for (uint32_t i = 0; i < j->alloc_count && !given; i++)
+            given = j->allocs[i].node == n->index;
+        if (!given)
+            return deny(out, err, REFUSE_DENIED, "node %.64s reports on job %u, which it was never given", r->node, r->job_id);
+    }
+    op = op_new(a, NULL, (ProtobufCBinaryData){ 0 }, false, 0);
+    op->report = o = arena_alloc(a, sizeof *o);
+    wire__op_report__init(o);
+    o->report = (Wire__Report *)(uintptr_t)r;
+    op_add(out, a, op);
+    return 0;
+}
+
+/* ---- administrators -------------------------------------------------------------------------------------------------------- */
+static const char *value_of(Wire__KeyValue *const *set, size_t n, const char *key)
+{
+    for (size_t i = 0; i < n; i++)
+        if (word_eq(set[i]->key, key))
+            return set[i]->value ? set[i]->value : "";
+    return NULL;
+}
+
+static int check_set(Wire__KeyValue *const *set, size_t n, struct admitted *out, struct spur_error *err)
+{
+    if (n > 256)
+        return deny(out, err, REFUSE_TOO_LONG, "%zu values in one update, the limit is 256", n);
+    for (size_t i = 0; i < n; i++)
+        if (strlen(set[i]->key) > 64 || (set[i]->value && strlen(set[i]->value) > (64u << 10)))
+            return deny(out, err, REFUSE_TOO_LONG, "%.64s has a value of %zu characters, the limit is %u", set[i]->key, set[i]->value ? strlen(set[i]->value) : 0, 64u << 10);
+    return 0;
+}
+
+int admit_node_update(struct state *s, const Wire__NodeUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err)
+{
+    struct asker asker = { .who = who, .facts = f, .rank = admit_rank(s, who), .uid = who->uid };
+    const char *state = value_of(r->set, r->n_set, "State"), *reason = value_of(r->set, r->n_set, "Reason");
+    struct hostlist *h = NULL;
+    struct spur_error why = { 0 };
+    int rc;
+
+    if (asker.rank < RANK_OPERATOR)
+        return deny(out, err, REFUSE_DENIED, "only operators update nodes");
+    if ((rc = check_set(r->set, r->n_set, out, err)) < 0)
+        return rc;
+    if ((rc = check_token(s, r->has_token, r->token, r->token_wall_ms, out, err)) != 0)
+        return rc < 0 ? rc : 0;
+    if (strlen(r->nodes) > (64u << 10))
+        return deny(out, err, REFUSE_TOO_LONG, "NodeName of %zu characters, the limit is %u", strlen(r->nodes), 64u << 10);
+    if (word_eq(r->nodes, "ALL")) {
+        h = hostlist_create();
+        for (uint32_t i = 0; i < s->node_count; i++)
+            hostlist_add(h, s->nodes[i].conf->name);
+    } else if (hostlist_parse(r->nodes, &h, &why) < 0) {
+        return deny(out, err, REFUSE_NODE_UNKNOWN, "%s", why.text);
+    }
+    if (hostlist_count(h) == 0)
+        rc = deny(out, err, REFUSE_NODE_UNKNOWN, "no node is named");
+    for (size_t i = 0; i < hostlist_count(h) && rc == 0; i++) {
+        const struct node *n = state_node(s, hostlist_nth(h, i));
+        Wire__OpNodeUpdate *o;
+        Wire__Op *op;
+
+        if (!n) {
+            rc = deny(out, err, REFUSE_NODE_UNKNOWN, "%.64s", hostlist_nth(h, i));
+            break;
+        }
+        if (state && (word_starts(state, "DRAIN") || word_starts(state, "DOWN") || word_starts(state, "FAIL")) && !(reason && *reason) && !n->reason) {
+            rc = deny(out, err, REFUSE_BAD_REQUEST, "you must specify a reason when putting node %.64s into state %.32s (Reason=...)", n->conf->name, state);
+            break;
+        }
+        op = op_new(a, &asker, r->token, r->has_token && i == 0, r->token_wall_ms);
+        op->node_update = o = arena_alloc(a, sizeof *o);
+        wire__op_node_update__init(o);
+        o->node = arena_copy(a, n->conf->name);
+        o->set = r->set;
+        o->n_set = r->n_set;
+        o->user = f->user ? arena_copy(a, f->user) : arena_printf(a, "%u", who->uid);
+        op_add(out, a, op);
+    }
+    hostlist_destroy(h);
+    return rc;
+}
+
+int admit_partition_update(struct state *s, const Wire__PartitionUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err)
+{
+    struct asker asker = { .who = who, .facts = f, .rank = admit_rank(s, who), .uid = who->uid };
+    const struct config_partition *p = config_partition_find(s->config, r->name);
+    Wire__OpPartition *o;
+    Wire__Op *op;
+    int rc;
+
+    if (asker.rank < RANK_ADMIN)
+        return deny(out, err, REFUSE_DENIED, "only administrators change partitions");
+    if ((rc = check_set(r->set, r->n_set, out, err)) < 0)
+        return rc;
+    if ((rc = check_token(s, r->has_token, r->token, r->token_wall_ms, out, err)) != 0)
+        return rc < 0 ? rc : 0;
+    if (!text_fits(r->name))
+        return deny(out, err, REFUSE_TOO_LONG, "a partition name of %zu characters", strlen(r->name));
+    if (!p != (r->create != 0))
+        return deny(out, err, REFUSE_PARTITION_UNKNOWN, r->create ? "%.64s exists already" : "%.64s", r->name);
+    op = op_new(a, &asker, r->token, r->has_token, r->token_wall_ms);
+    op->partition = o = arena_alloc(a, sizeof *o);
+    wire__op_partition__init(o);
+    o->update = (Wire__PartitionUpdateRequest *)(uintptr_t)r;
+    op_add(out, a, op);
+    return 0;
+}

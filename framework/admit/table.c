@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table.c - the authorisation table at work: identity and rank against table.def, before anything of the message is looked at.
+ *
+ * Default deny. message_is_listed() makes the compiler check that each message type of the wire has a row: it is a switch without a default,
+ * and a missing case is an error here whatever the warning flags of the build are.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "admit/private.h"
+#include "base/str.h"
+
+#define ADMIT_ANYONE     0x1u
+#define ADMIT_USER       0x2u
+#define ADMIT_NODE       0x4u
+#define ADMIT_CONTROLLER 0x8u
+
+enum object { OBJECT_NONE, OBJECT_OWN, OBJECT_ANY, OBJECT_NODE };
+
+struct row { unsigned message; const char *name; unsigned roles; enum rank rank; enum object object; };
+
+static const struct row rows[] = {
+#define ADMIT_ROW(message, roles, rank, object) { WIRE__MESSAGE_TYPE__##message, #message, roles, rank, object },
+#include "admit/table.def"
+};
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch"
+static bool message_is_listed(Wire__MessageType type)
+{
+    switch (type) {
+#define ADMIT_ROW(message, roles, rank, object) case WIRE__MESSAGE_TYPE__##message: return true;
+#define ADMIT_REPLY(message) case WIRE__MESSAGE_TYPE__##message: return false;
+#include "admit/table.def"
+    case _WIRE__MESSAGE_TYPE_IS_INT_SIZE: return false;
+    }
+    return false;
+}
+#pragma GCC diagnostic pop
+
+static const struct row *row_of(unsigned message)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].message == message)
+            return &rows[i];
+    return NULL;
+}
+
+enum rank admit_rank(const struct state *s, const struct spur_identity *who)
+{
+    const struct config_value *user = s->config ? &s->config->values[CONF_SlurmUser] : NULL;
+    uint32_t uid;
+
+    if (who->role != SPUR_ROLE_USER)
+        return RANK_NONE;
+    if (who->uid == 0)
+        return RANK_ADMIN;
+    if (who->uid == UINT32_MAX)
+        return RANK_NONE;
+    /* SlurmUser: a number as written, or the number the controller has found for the name. */
+    if (user && ((number_u32(user->text ? user->text : "", &uid) && uid == who->uid) || (user->number > 0 && user->number == who->uid)))
+        return RANK_ADMIN;
+    return RANK_USER;
+}
+
+static unsigned role_bit(const struct spur_identity *who)
+{
+    switch (who->role) {
+    case SPUR_ROLE_USER:       return who->uid == UINT32_MAX ? 0 : ADMIT_USER;
+    case SPUR_ROLE_NODE:       return ADMIT_NODE;
+    case SPUR_ROLE_CONTROLLER: return ADMIT_CONTROLLER;
+    default:                   return 0;     /* a login host vouches for its users; by itself it asks for nothing but PING */
+    }
+}
+
+int admit_message(unsigned message_type, const struct spur_identity *who, enum rank rank, struct spur_error *err)
+{
+    const struct row *row = message_is_listed((Wire__MessageType)message_type) ? row_of(message_type) : NULL;
+    unsigned bit = role_bit(who);
+
+    if (!row)
+        return spur_fail(err, SPUR_EDENIED, "Access/permission denied: message %u is none that is sent to a controller", message_type);
+    if (row->roles & ADMIT_ANYONE)
+        return 0;
+    if (!bit)
+        return spur_fail(err, SPUR_EDENIED, "Access/permission denied: %s needs a proven identity", row->name);
+    if (!(row->roles & bit))
+        return spur_fail(err, SPUR_EDENIED, "Access/permission denied: %s is not for %s", row->name,
+                         bit == ADMIT_USER ? "users" : bit == ADMIT_NODE ? "compute nodes" : "controllers");
+    if (bit == ADMIT_USER && rank < row->rank)
+        return spur_fail(err, SPUR_EDENIED, "Access/permission denied: %s needs %s", row->name,
+                         row->rank == RANK_ADMIN ? "an administrator (root or SlurmUser)" : row->rank == RANK_OPERATOR ? "an operator" : "a user");
+    return 0;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------------------------------------- */
+static bool same_host(const char *host, const char *name)
+{
+    size_t n = strcspn(host, "."), m;
+
+    if (!name || !*name)
+        return false;
+    m = strcspn(name, ".");
+    /* "n1" and "n1.cluster" are one host; two different full names are two. */
+    return word_eq(host, name) || (n == m && (!host[n] || !name[m]) && strncasecmp(host, name, n) == 0);
+}
+
+bool speaks_for(const struct state *s, const struct spur_identity *who, const char *node)
+{
+    const struct node *n = state_node(s, node);
+
+    if (!n)
+        return false;
+    if (who->role == SPUR_ROLE_CONTROLLER)
+        return true;            /* an emulator of many nodes runs with a controller's key */
+    if (who->role != SPUR_ROLE_NODE)
+        return false;
+    if (!who->host[0])
+        return true;            /* auth/munge cannot tell hosts apart, and says so at start */
+    return same_host(who->host, n->conf->name) || same_host(who->host, n->conf->hostname);
+}
+
+/* ---- refusals and operations ---------------------------------------------------------------------------------------------- */
+static const struct { int number, code; const char *sentence; } refusals[] = {
+#define REFUSAL(name, number, code, sentence) { number, code, sentence },
+#include "admit/refusals.def"
+#undef REFUSAL
+};
+
+int deny(struct admitted *out, struct spur_error *err, enum refusal why, const char *format, ...)
+{
+    char detail[200];
+    va_list args;
+
+    out->slurm_errno = refusals[why].number;
+    out->op_count = 0;
+    if (!format)
+        return spur_fail(err, refusals[why].code, "%s", refusals[why].sentence);
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    return spur_fail(err, refusals[why].code, "%s: %s", refusals[why].sentence, detail);
+}
+
+Wire__Op *op_new(struct arena *a, const struct asker *asker, ProtobufCBinaryData token, bool has_token, int64_t token_wall_ms)
+{
+    Wire__Op *op = arena_alloc(a, sizeof *op);
+
+    wire__op__init(op);
+    op->has_token = has_token && token.len == 16;
+    op->token = op->has_token ? token : (ProtobufCBinaryData){ 0 };
+    op->has_token_wall_ms = op->has_token;
+    op->token_wall_ms = token_wall_ms;
+    op->has_actor_uid = asker != NULL;
+    op->actor_uid = asker ? asker->uid : 0;
+    return op;
+}
+
+void op_add(struct admitted *out, struct arena *a, Wire__Op *op)
+{
+    /* Doubles at powers of two; the old rows stay in the arena until the message ends. */
+    if ((out->op_count & (out->op_count - 1)) == 0) {
+        Wire__Op **ops = arena_alloc(a, (out->op_count ? out->op_count * 2 : 1) * sizeof *ops);
+
+        if (out->op_count)
+            memcpy(ops, out->ops, out->op_count * sizeof *ops);
+        out->ops = ops;
+    }
+    out->ops[out->op_count++] = op;
+}
+
+void warn(struct admitted *out, struct arena *a, const char *format, ...)
+{
+    char **more = arena_alloc(a, (out->warning_count + 1) * sizeof *more), text[240];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (out->warning_count)
+        memcpy(more, out->warnings, out->warning_count * sizeof *more);
+    more[out->warning_count++] = arena_copy(a, text);
+    out->warnings = more;
+}
+
+int check_token(const struct state *s, bool has_token, ProtobufCBinaryData token, int64_t token_wall_ms, struct admitted *out, struct spur_error *err)
+{
+    struct op_result known = { 0 };
+    int rc;
+
+    if (!has_token)
+        return 0;
+    if (token.len != 16)
+        return deny(out, err, REFUSE_BAD_REQUEST, "a token has 16 bytes, not %zu", token.len);
+    rc = state_token(s, token.data, token_wall_ms, &known);
+    if (rc == SPUR_ESTALE)
+        return deny(out, err, REFUSE_UPDATE_NOW, "this request is so old that its first answer may have been forgotten; it was not carried out again");
+    return rc;
+}
+
+bool list_names(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+
+    while (list && *list) {
+        size_t n = strcspn(list, ",");
+
+        if (n == len && strncasecmp(list, word, n) == 0)
+            return true;
+        list += n + (list[n] == ',');
+    }
+    return false;
+}
