@@ -152,7 +152,7 @@ void blobs_drop(struct ctl *c, const uint8_t hash[32]);                         
 void blobs_sweep(struct ctl *c);                                                        /* drop those that no job names */
 
 /* names.c: user and group names and the groups of a user, looked up off the loop and kept for five minutes. */
-struct named { uint32_t uid, gid; char *user, *group; uint32_t *groups; size_t group_count; int64_t until_ms; };
+struct named { uint32_t uid, gid; char *user, *group; uint32_t *groups; char **group_names; size_t group_count; int64_t until_ms; };
 void names_create(struct ctl *c);
 void names_destroy(struct ctl *c);
 void names_get(struct ctl *c, uint32_t uid, uint32_t gid, void (*done)(struct ctl *c, void *arg, const struct named *n), void *arg);

@@ -6,6 +6,7 @@
  * goes to a connection's number, so that one that has gone meanwhile costs nothing.
  */
 #include <stdlib.h>
+#include <pwd.h>
 #include <sodium.h>
 
 #include "controller/ctl.h"
@@ -224,7 +225,7 @@ static void submit_named(struct ctl *c, void *arg, const struct named *n)
 {
     struct request *r = arg;
     Wire__SubmitRequest *m = r->message;
-    struct facts facts = { .user = n->user, .group = n->group, .groups = n->groups, .group_count = n->group_count,
+    struct facts facts = { .user = n->user, .group = n->group, .groups = n->groups, .group_count = n->group_count, .group_names = (const char *const *)n->group_names,
                            .wall_ms = clock_wall_ms(), .is_local = r->who.is_local };
     struct admitted adm = { 0 };
     struct proposal_blobs blobs = { 0 };
@@ -266,7 +267,7 @@ static void test_named(struct ctl *c, void *arg, const struct named *n)
 {
     struct request *r = arg;
     Wire__SubmitRequest *m = r->message;
-    struct facts facts = { .user = n->user, .group = n->group, .groups = n->groups, .group_count = n->group_count, .wall_ms = clock_wall_ms() };
+    struct facts facts = { .user = n->user, .group = n->group, .groups = n->groups, .group_count = n->group_count, .group_names = (const char *const *)n->group_names, .wall_ms = clock_wall_ms() };
     struct admitted adm = { 0 };
     struct spur_error err = { 0 };
     Wire__WouldRunReply reply = WIRE__WOULD_RUN_REPLY__INIT;
@@ -334,6 +335,7 @@ static void request_admit(struct ctl *c, struct request *r, admit_fn admit, cons
         facts.group = n->group;
         facts.groups = n->groups;
         facts.group_count = n->group_count;
+        facts.group_names = (const char *const *)n->group_names;
     }
     if (admit(c->state, r->message, &r->who, &facts, &r->arena, &adm, &err) < 0)
         request_refuse(c, r, &err, adm.slurm_errno);
@@ -570,6 +572,18 @@ static const struct handler { uint16_t type; const ProtobufCMessageDescriptor *b
 };
 #undef D
 
+/* SlurmUser is a name in the log; admit knows numbers. Looked up once a configuration; -1: no such user, or root, who needs no row. */
+static void slurm_user(struct ctl *c)
+{
+    struct config_value *v = c->state->config ? &c->state->config->values[CONF_SlurmUser] : NULL;
+    struct passwd pw, *found = NULL;
+    char buf[16384];
+
+    if (!v || !v->text || v->number)
+        return;
+    v->number = getpwnam_r(v->text, &pw, buf, sizeof buf, &found) == 0 && found && found->pw_uid ? (int64_t)found->pw_uid : -1;
+}
+
 void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, const uint8_t *body)
 {
     struct ctl *c = ctl;
@@ -582,6 +596,7 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
     for (size_t i = 0; i < sizeof handlers / sizeof *handlers && !h; i++)
         if (handlers[i].type == f->type)
             h = &handlers[i];
+    slurm_user(c);
     p->rank = c->state->config ? admit_rank(c->state, who) : RANK_USER;
     if (!h || admit_message(f->type, who, p->rank, &err) < 0) {
         if (!h)

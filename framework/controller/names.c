@@ -23,8 +23,10 @@ static uint64_t names_key(uint32_t uid, uint32_t gid) { return (uint64_t)uid << 
 
 static void named_clear(struct named *n)
 {
-    free(n->user); free(n->group); free(n->groups);
-    n->user = n->group = NULL; n->groups = NULL; n->group_count = 0;
+    for (size_t i = 0; n->group_names && i < n->group_count; i++)
+        free(n->group_names[i]);
+    free(n->user); free(n->group); free(n->groups); free(n->group_names);
+    n->user = n->group = NULL; n->groups = NULL; n->group_names = NULL; n->group_count = 0;
 }
 
 /* On the pool: touches only e->fresh. */
@@ -48,8 +50,12 @@ static void names_look_up(uv_work_t *work)
         }
         if (groups && count > 0) {
             e->fresh.groups = mem_array((size_t)count, sizeof *e->fresh.groups);
-            for (int i = 0; i < count; i++)
+            e->fresh.group_names = mem_array((size_t)count, sizeof *e->fresh.group_names);
+            for (int i = 0; i < count; i++) {
                 e->fresh.groups[i] = groups[i];
+                if (getgrgid_r(groups[i], &gr, buf, sizeof buf, &group) == 0 && group)
+                    e->fresh.group_names[i] = mem_copy(gr.gr_name);
+            }
             e->fresh.group_count = (size_t)count;
         }
         free(groups);

@@ -168,7 +168,7 @@ void ctl_plan(struct ctl *c)
     struct arena a;
     int64_t now = clock_wall_ms(), next;
 
-    if (c->role != SPUR_STORE_LEADER || !c->state->config || c->is_stopping || !plan_is_dirty(c->plan))
+    if (c->role != SPUR_STORE_LEADER || !c->state->config || c->is_stopping || (!plan_is_dirty(c->plan) && plan_next_wall_ms(c->plan) > now))
         goto sleep;
     arena_init(&a, 0);
     c->passes++;
