@@ -854,10 +854,6 @@ static void local_stop(void *self)
     s->is_running = false;
     deliver(s);
     stop_snapshot(s);
-    if (s->failed.code) {                   /* what the disk has is not known: nothing is to be attested */
-        close(s->wal->fd);
-        s->wal->fd = -1;
-    }
     wal_close(s->wal);
     s->wal = NULL;
     s->is_started = false;

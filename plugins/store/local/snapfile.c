@@ -199,9 +199,6 @@ static int snapfile_check(struct snapfile_reader *r, const char *path, const cha
     if (r->file_bytes < sizeof header + sizeof end || wal_io_read(r->fd, header, sizeof header, 0) != (ssize_t)sizeof header ||
         wal_io_read(r->fd, end, sizeof end, r->file_bytes - sizeof end) != (ssize_t)sizeof end)
         return spur_fail(err, SPUR_ECORRUPT, "%s/%s: the file ends at offset %llu, that is too short", path, name, (unsigned long long)r->file_bytes);
-    if (memcmp(header + SNAP_MAGIC, SNAPFILE_MAGIC, 8) == 0 && memcmp(end + END_MAGIC, SNAPFILE_MAGIC, 8) == 0 && get32(header + SNAP_VERSION) > WAL_VERSION)
-        return spur_fail(err, SPUR_EUNSUPPORTED, "%s/%s: written in format %u, this version reads format %d: use the newer version", path, name,
-                         (unsigned)get32(header + SNAP_VERSION), WAL_VERSION);
     r->bytes = get64(end + END_BYTES);
     chunks = get64(end + END_CHUNKS);
     if (memcmp(end + END_MAGIC, SNAPFILE_MAGIC, 8) != 0 || r->bytes > r->file_bytes || chunks != (r->bytes + SNAPFILE_CHUNK - 1) / SNAPFILE_CHUNK ||
@@ -223,6 +220,11 @@ static int snapfile_check(struct snapfile_reader *r, const char *path, const cha
     end_hash(header, hashes, chunks, wanted);
     if (memcmp(wanted, end, sizeof wanted) != 0) {
         rc = spur_fail(err, SPUR_ECORRUPT, "%s/%s: damaged: header or the list of hashes at offset %llu", path, name, (unsigned long long)at);
+        goto out;
+    }
+    if (get32(header + SNAP_VERSION) != WAL_VERSION) {
+        rc = spur_fail(err, SPUR_EUNSUPPORTED, "%s/%s: written in format %u, this version reads format %d: use the newer version", path, name,
+                       (unsigned)get32(header + SNAP_VERSION), WAL_VERSION);
         goto out;
     }
     if (memcmp(header + SNAP_ID, id, WAL_ID_BYTES) != 0 || get64(header + SNAP_INDEX) != r->index) {

@@ -468,16 +468,19 @@ int wal_flush(struct wal *w, struct spur_error *err)
     const struct wal_io *io = w->config.io;
     struct wal_segment *s = last_segment(w);
     char name[40];
+    size_t done, cleared;
     int rc, back;
 
     if (!w->used)
         return 0;
     wal_segment_name(name, s->sequence);
-    rc = wal_io_write(io, w->fd, name, w->buffer, w->used, s->end);
+    rc = wal_io_write_some(io, w->fd, name, w->buffer, w->used, s->end, &done);
     if (rc < 0) {
         /* A part may be in the file. Whoever waits for it is told that it is not in the log, so it must not be found by the next start. */
         memset(w->buffer, 0, w->used);
-        back = wal_io_write(io, w->fd, name, w->buffer, w->used, s->end);
+        back = wal_io_write_some(io, w->fd, name, w->buffer, w->used, s->end, &cleared);
+        if (wal_io_is_full(back) && cleared >= done)
+            back = 0;
         if (back == 0 && w->config.is_synced)
             back = io->fdatasync(io->arg, w->fd, name);
         if (back == 0 && wal_io_is_full(rc)) {
@@ -486,12 +489,15 @@ int wal_flush(struct wal *w, struct spur_error *err)
             buffer_clear(w);
             return spur_fail(err, SPUR_ENOSPACE, "%s/%s: no space left: %zu bytes could not be written: free space there", w->path, name, bytes);
         }
+        w->is_broken = true;
         return spur_fail(err, SPUR_EIO, "%s/%s: write of %zu bytes at offset %llu failed: %s", w->path, name, w->used, (unsigned long long)s->end, strerror(-rc));
     }
     /* After a failed fsync the kernel may have dropped the pages and call them clean: trying again would prove nothing. */
-    if (w->config.is_synced && (rc = io->fdatasync(io->arg, w->fd, name)) < 0)
+    if (w->config.is_synced && (rc = io->fdatasync(io->arg, w->fd, name)) < 0) {
+        w->is_broken = true;
         return spur_fail(err, SPUR_EIO, "%s/%s: the disk did not confirm %zu bytes at offset %llu: %s", w->path, name, w->used, (unsigned long long)s->end,
                          strerror(-rc));
+    }
     s->end += w->used;
     w->chain = w->buffer_chain;
     w->last_index = w->buffer_index;
@@ -568,9 +574,14 @@ int wal_roll(struct wal *w, struct spur_error *err)
         return no_space(w, err);
     }
     spare_name(from, w->spare_count - 1);
-    wal_segment_name(to, next.sequence);
     fd = openat(w->folder, from, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     rc = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+    /* The flush record at the end is not on the disk yet, and the new header continues from behind it. */
+    if (rc == 0 && w->config.is_synced) {
+        wal_segment_name(to, last_segment(w)->sequence);
+        rc = io->fdatasync(io->arg, w->fd, to);
+    }
+    wal_segment_name(to, next.sequence);
     next.size = rc == 0 ? (uint64_t)st.st_size : 0;
     header_encode(w, &next, last_segment(w)->end, block);
     if (rc == 0)
@@ -587,6 +598,7 @@ int wal_roll(struct wal *w, struct spur_error *err)
     if (rc < 0) {
         if (fd >= 0)
             close(fd);
+        w->is_broken = true;
         return spur_fail(err, SPUR_EIO, "%s/%s: can't be taken into use as %s: %s", w->path, from, to, strerror(-rc));
     }
     if (!segment_push(w)) {
@@ -649,9 +661,12 @@ void wal_close(struct wal *w)
         return;
     if (w->fd >= 0) {
         struct spur_error ignored;
+        char name[40];
 
-        /* Everything flushed is durable: with this the next start knows it without looking at the last flush record. */
-        super_write(w, &ignored);
+        /* Everything flushed is durable, but for the flush record at the end. With that one too the superblock can say how far the log goes. */
+        wal_segment_name(name, last_segment(w)->sequence);
+        if (!w->is_broken && (!w->config.is_synced || w->config.io->fdatasync(w->config.io->arg, w->fd, name) == 0))
+            super_write(w, &ignored);
         close(w->fd);
     }
     superblock_close(&w->super);

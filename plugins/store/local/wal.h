@@ -53,6 +53,7 @@ struct wal {
     uint32_t chain;                 /* CRC of the last record */
     uint64_t last_index;
     bool     is_attested;           /* a flush record stands at the end already */
+    bool     is_broken;             /* a write or its confirmation failed: what the disk has is not known */
     uint8_t *buffer;                /* records of the next flush */
     size_t   used, buffer_size;
     uint32_t buffer_chain;
@@ -86,7 +87,7 @@ unsigned wal_spares(struct wal *w);
 int  wal_cut(struct wal *w, uint64_t index, struct spur_error *err);
 uint64_t wal_bytes(const struct wal *w);            /* of records in all segments */
 uint64_t wal_first_index(const struct wal *w);      /* of the oldest entry that the log may have */
-/* Says in the superblock that all is durable as it stands, unlocks, frees. Accepts NULL. */
+/* Says in the superblock that all is durable as it stands, unless a flush has failed; unlocks, frees. Accepts NULL. */
 void wal_close(struct wal *w);
 
 /* For the files of this folder only. */

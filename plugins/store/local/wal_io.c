@@ -71,24 +71,25 @@ const struct wal_io wal_io_system = {
     .rename = system_rename, .unlink = system_unlink, .sync_folder = system_sync_folder,
 };
 
-int wal_io_write(const struct wal_io *io, int fd, const char *name, const void *data, size_t n, uint64_t at)
+int wal_io_write_some(const struct wal_io *io, int fd, const char *name, const void *data, size_t n, uint64_t at, size_t *done)
 {
-    const char *p = data;
+    for (*done = 0; *done < n; ) {
+        ssize_t more = io->pwrite(io->arg, fd, name, (const char *)data + *done, n - *done, at + *done);
 
-    while (n > 0) {
-        ssize_t done = io->pwrite(io->arg, fd, name, p, n, at);
-
-        if (done == -EINTR)
+        if (more == -EINTR)
             continue;
-        if (done < 0)
-            return (int)done;
-        if (done == 0)
-            return -EIO;
-        p += done;
-        n -= (size_t)done;
-        at += (uint64_t)done;
+        if (more <= 0)
+            return more ? (int)more : -EIO;
+        *done += (size_t)more;
     }
     return 0;
+}
+
+int wal_io_write(const struct wal_io *io, int fd, const char *name, const void *data, size_t n, uint64_t at)
+{
+    size_t done;
+
+    return wal_io_write_some(io, fd, name, data, n, at, &done);
 }
 
 ssize_t wal_io_read(int fd, void *data, size_t n, uint64_t at)

@@ -27,6 +27,8 @@ extern const struct wal_io wal_io_system;
 
 /* All n bytes, whatever the system writes at a time. 0 or a negative errno. */
 int wal_io_write(const struct wal_io *io, int fd, const char *name, const void *data, size_t n, uint64_t at);
+/* The same; *done says how many bytes went through before the error. */
+int wal_io_write_some(const struct wal_io *io, int fd, const char *name, const void *data, size_t n, uint64_t at, size_t *done);
 /* n bytes from `at`, fewer only at the end of the file. Bytes or a negative errno. */
 ssize_t wal_io_read(int fd, void *data, size_t n, uint64_t at);
 /* Is this errno "no room"? A quota and a file size limit are room as well. */

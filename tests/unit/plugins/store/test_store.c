@@ -4,12 +4,16 @@
 #include <stdlib.h>
 
 Suite *local_suite(void);
+Suite *wal_suite(void);
+Suite *crash_suite(void);
 
 int main(void)
 {
     SRunner *r = srunner_create(local_suite());
     int failed;
 
+    srunner_add_suite(r, wal_suite());
+    srunner_add_suite(r, crash_suite());
     srunner_run_all(r, CK_ENV);
     failed = srunner_ntests_failed(r);
     srunner_free(r);
