@@ -221,8 +221,10 @@ START_TEST(file_size_limit)
     pthread_mutex_lock(&t.lock);
     t.file_limit = 9 * KIB + 100;
     pthread_mutex_unlock(&t.lock);
-    for (; proposed < 3; world_wait(&w, proposed))
-        ck_assert_int_eq(propose_nth(5, proposed, proposed + 1), 0), proposed++;
+    while (proposed < 3) {
+        ck_assert_int_eq(propose_nth(5, proposed, proposed + 1), 0);
+        world_wait(&w, ++proposed);
+    }
     while (w.dropped < 3) {
         ck_assert_msg(time(NULL) < deadline, "nothing was dropped");
         if (propose_nth(5, proposed, proposed + 1) == 0)
