@@ -49,5 +49,5 @@ static int none_status(void *self, char *buf, size_t len)
 static const struct spur_switch_ops none_ops = {
     .size = sizeof none_ops, .job_join = none_join, .job_leave = none_leave, .status = none_status };
 
-SPUR_PLUGIN(switch, none, .about = "no fabric: nodes use the network they have",
+SPUR_PLUGIN(switch, none, .about = "no fabric: nodes use the network they have", .stands_for = "generic",
             .ops = &none_ops, .open = none_open, .reload = none_reload, .close = free);
