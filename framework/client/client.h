@@ -8,6 +8,8 @@
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 
+#include <spur/plugin.h>
+
 #include "base/arena.h"
 #include "config/config.h"
 #include "wire/frame.h"
@@ -24,9 +26,13 @@ int  client_call(struct client *c, uint16_t type, const ProtobufCMessage *reques
 /* Streams: fn is called for each part until it returns 0 or the part says last (fn returns 1 to go on). */
 int  client_stream(struct client *c, uint16_t type, const ProtobufCMessage *request, uint16_t part_type, const ProtobufCMessageDescriptor *part_desc,
                    int (*fn)(void *arg, void *part), void *arg, int *slurm_errno, struct spur_error *err);
-/* No deadline: for WAIT. The wait survives a lost connection by asking again. */
+/* No deadline: for WAIT. The wait survives a lost connection by asking again; it gives up when the cluster is away for ten minutes. A signal whose handler
+ * has no SA_RESTART ends it with SPUR_ELATER: the caller may look at what came and wait again. */
 int  client_wait(struct client *c, const Wire__WaitRequest *request, struct arena *a, Wire__JobsReply **reply, int *slurm_errno, struct spur_error *err);
 void client_token(uint8_t token[16], int64_t *wall_ms);
+/* The configuration from the controllers, for a host without one. servers: "host[:port],..."; auth_type NULL: auth/sodium; host NULL: a user's command, else the
+ * daemon that asks (host_name, role). Blocks, some seconds a server at most. */
+int  client_config_files(const char *servers, const char *auth_type, const struct spur_host *host, struct arena *a, Wire__ConfigFiles **out, struct spur_error *err);
 int  client_fd(const struct client *c);                     /* -1 when not connected */
 
 #endif
