@@ -382,6 +382,8 @@ static int resolve(struct reader *r, struct spur_error *err)
         value_put(c, CONF_SelectTypeParameters, "NONE", 0);
     if (c->values[CONF_AcctGatherInfinibandType].is_set && !c->values[CONF_AcctGatherInterconnectType].is_set)
         value_put(c, CONF_AcctGatherInterconnectType, config_text(c, CONF_AcctGatherInfinibandType), 0);
+    if (config_number(c, CONF_MinJobAge) >= 0 && config_number(c, CONF_MinJobAge) < 2)
+        value_put(c, CONF_MinJobAge, "2 sec", 2);
     exclude(c, CONF_DefMemPerCPU, CONF_DefMemPerNode);
     exclude(c, CONF_MaxMemPerCPU, CONF_MaxMemPerNode);
     if ((rc = down_nodes_resolve(r, err)) < 0 || (rc = partitions_resolve(r, err)) < 0)

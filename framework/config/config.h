@@ -40,7 +40,7 @@ enum config_type {
     CONFIG_SEC16, CONFIG_SEC32,     /* "60 sec"; SEC32 shows INFINITE as -1 */
     CONFIG_MIN16,       /* "10 min" or UNLIMITED: 65535 */
     CONFIG_USEC, CONFIG_RATE, CONFIG_PERCENT,   /* "2000 usec", "300 nodes/min", "110 percent" */
-    CONFIG_SPAN,        /* "7-00:00:00": number in seconds, -1 for none */
+    CONFIG_SPAN, CONFIG_SPAN_SEC,   /* "7-00:00:00": number in seconds, -1 for none; the first in whole minutes, rounded up */
     CONFIG_MEMORY,      /* MiB; 0 is UNLIMITED */
     CONFIG_LEVEL,       /* quiet fatal error info verbose debug .. debug5; number 0 .. 9 */
     CONFIG_USER,        /* name of a user, or a uid */

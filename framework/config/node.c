@@ -260,7 +260,8 @@ static int node_common(struct record *rec, struct config_node *n, struct str *od
         struct bitmap cpus;
 
         bitmap_init(&cpus, n->cpus);
-        rc = bitmap_parse(&cpus, rec->values[NODE_CPU_SPEC], err);
+        if ((rc = bitmap_parse(&cpus, rec->values[NODE_CPU_SPEC], err)) == 0)
+            n->core_spec = ((uint32_t)bitmap_count(&cpus) + n->threads_per_core - 1) / n->threads_per_core;
         bitmap_fini(&cpus);
         if (rc < 0)
             return spur_context(err, "CPUSpecList");

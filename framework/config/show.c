@@ -224,12 +224,8 @@ void config_partition_totals(const struct config *c, const struct config_partiti
 {
     *cpus = *nodes = *mem_mib = 0;
     for (size_t i = bitmap_first(&p->nodes); i < p->nodes.bits; i = bitmap_next(&p->nodes, i)) {
-        const struct config_node *n = &c->nodes[i];
-
-        if (n->state && word_eq(n->state, "FUTURE"))
-            continue;
-        *cpus += n->cpus;
-        *mem_mib += n->mem_mib;
+        *cpus += c->nodes[i].cpus;
+        *mem_mib += c->nodes[i].mem_mib;
         ++*nodes;
     }
 }

@@ -115,8 +115,9 @@ static int level_read(const char *raw, struct config_value *out, struct spur_err
     return 0;
 }
 
-/* Spans of time are written like time limits, in minutes unless there are colons or days; kept in seconds. */
-static int span_read(const char *raw, struct config_value *out, struct spur_error *err)
+/* Spans of time are written like time limits, in minutes unless there are colons or days; kept in seconds. Slurm holds most of them in
+ * whole minutes, rounded up. */
+static int span_read(const char *raw, bool whole_minutes, struct config_value *out, struct spur_error *err)
 {
     struct str s;
     uint32_t seconds;
@@ -131,11 +132,11 @@ static int span_read(const char *raw, struct config_value *out, struct spur_erro
             str_fini(&s);
             return rc;
         }
-        out->number = seconds == MINUTES_UNLIMITED ? -1 : (int64_t)seconds;
+        out->number = seconds == MINUTES_UNLIMITED ? -1 : whole_minutes ? ((int64_t)seconds + 59) / 60 * 60 : (int64_t)seconds;
         if (seconds == MINUTES_UNLIMITED)
             str_add(&s, "UNLIMITED");
         else
-            seconds_print_long(seconds, &s);
+            seconds_print_long(out->number, &s);
     }
     out->text = str_take(&s);
     return 0;
@@ -194,8 +195,8 @@ int value_read(enum config_type type, const char *raw, struct config_value *out,
         return 0;
     case CONFIG_PORT: case CONFIG_PORTS:
         return ports_read(raw, type == CONFIG_PORTS, out, err);
-    case CONFIG_SPAN:
-        return span_read(raw, out, err);
+    case CONFIG_SPAN: case CONFIG_SPAN_SEC:
+        return span_read(raw, type == CONFIG_SPAN, out, err);
     case CONFIG_MEMORY:
         return memory_read(raw, out, err);
     case CONFIG_LEVEL:

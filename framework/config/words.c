@@ -91,7 +91,7 @@ static const struct words {
 } lists[] = {
     { CONFIG_ENFORCE,    words_enforce,    .strict = true, .when_empty = "none" },
     { CONFIG_STORE,      words_store },
-    { CONFIG_GOVERNOR,   words_governor },
+    { CONFIG_GOVERNOR,   words_governor, .when_empty = "Unknown" },
     { CONFIG_DEBUG,      words_debug },
     { CONFIG_HEALTH,     words_health, .when_empty = "ANY" },
     { CONFIG_PREEMPT,    words_preempt,    .strict = true, .when_empty = "OFF" },
@@ -198,6 +198,8 @@ int words_read(enum config_type type, const char *raw, struct str *out, struct s
         rc = spur_fail(err, SPUR_EINVAL, "NoHold cannot stand beside Contain, RunInJob or X11");
         goto out;
     }
+    if (type == CONFIG_PRIORITY && have[3])
+        have[4] = true;             /* DEPTH_OBLIVIOUS is of the older algorithm */
     if (type == CONFIG_PRIORITY && have[9] && have[10] && have[11] && have[12])
         have[8] = true;
     if (type == CONFIG_PRIORITY && have[8])
