@@ -149,6 +149,11 @@ int contract_open(struct contract *c, struct loaded **out, struct spur_error *er
     return loader_open_source(&source, &c->fake->host, out, err);
 }
 
+void *contract_alloc(struct contract *c, size_t size)
+{
+    return arena_alloc(&c->memory, size);
+}
+
 uint32_t contract_random(uint64_t *seed)
 {
     *seed += UINT64_C(0x9e3779b97f4a7c15);
@@ -200,6 +205,7 @@ static void child_run(const struct contract_target *target, const struct contrac
     snprintf(contract.dir, sizeof contract.dir, "%s", dir);
     fake_init(&fake, contract.dir);
     contract.fake = &fake;
+    arena_init(&contract.memory, 0);
     if (c)
         o.rc = c->run(&contract, &o.err);
     else
@@ -207,7 +213,11 @@ static void child_run(const struct contract_target *target, const struct contrac
     if (write(to, &o, sizeof o) != (ssize_t)sizeof o)
         _exit(2);
     close(to);
-    /* exit, not _exit: what a plugin left for the end of the process runs here, where it can be seen. */
+    arena_fini(&contract.memory);
+    /* exit, not _exit: what a plugin left for the end of the process runs here, where it can be seen. A case that has ended early has left
+     * instances open; there is nothing more to learn from it. */
+    if (o.rc)
+        _exit(0);
     exit(0);
 }
 

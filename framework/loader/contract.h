@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <spur/plugin.h>
 
+#include "base/arena.h"
 #include "loader/loader.h"
 
 /* Which plugin, and how it is opened. */
@@ -45,12 +46,14 @@ struct contract {           /* what a case gets */
     const struct contract_target *target;
     char dir[128];          /* empty folder, removed afterwards; the fake host's state_dir */
     struct fake *fake;
+    struct arena memory;    /* of the case: contract_alloc */
 };
 
 struct contract_case { const char *name; int (*run)(struct contract *c, struct spur_error *err); };
 extern const struct contract_case contract_common[], contract_store[], contract_select[], contract_switch[], contract_auth[],
     contract_priority[], contract_gpu[];   /* each ends with a NULL name */
 
+void *contract_alloc(struct contract *c, size_t size);     /* zeroed; freed with the case */
 /* Opens one more instance of the target. */
 int  contract_open(struct contract *c, struct loaded **out, struct spur_error *err);
 /* What host->config says from now on; value NULL: unset. Texts are borrowed. */

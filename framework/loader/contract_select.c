@@ -8,7 +8,6 @@
 #include <string.h>
 #include <spur/select.h>
 
-#include "base/str.h"
 #include "loader/contract.h"
 
 #define NODES 24
@@ -89,10 +88,9 @@ static void bed_make(struct bed *b, uint32_t count)
 static int place(struct contract *c, struct loaded *l, struct bed *b, struct places *p, struct spur_error *err)
 {
     const struct spur_select_ops *ops = loader_ops(l);
-    struct bed *before = mem_alloc(sizeof *before);
+    struct bed *before = contract_alloc(c, sizeof *before);
     int rc;
 
-    (void)c;
     memset(p, 0, sizeof *p);
     for (uint32_t i = 0; i < NODES; i++) {
         p->picks[i].pick.cores = p->cores[i];
@@ -104,7 +102,6 @@ static int place(struct contract *c, struct loaded *l, struct bed *b, struct pla
     rc = ops->place(l->self, &b->view, &b->ask.ask, &p->out, err);
     if (memcmp(before, b, sizeof *b) != 0)
         rc = spur_fail(err, SPUR_EINVAL, "place changes the view or the ask");
-    free(before);
     return rc;
 }
 
@@ -272,8 +269,8 @@ static const struct {
 
 static int answers(struct contract *c, struct spur_error *err)
 {
-    struct bed *b = mem_alloc(sizeof *b);
-    struct places *p = mem_alloc(sizeof *p);
+    struct bed *b = contract_alloc(c, sizeof *b);
+    struct places *p = contract_alloc(c, sizeof *p);
     unsigned unsupported = 0;
     struct loaded *l;
     int rc;
@@ -308,8 +305,8 @@ static int answers(struct contract *c, struct spur_error *err)
 
 static int light_nodes_first(struct contract *c, struct spur_error *err)
 {
-    struct bed *b = mem_alloc(sizeof *b);
-    struct places *p = mem_alloc(sizeof *p);
+    struct bed *b = contract_alloc(c, sizeof *b);
+    struct places *p = contract_alloc(c, sizeof *p);
     struct loaded *l;
     int rc;
 
@@ -330,8 +327,8 @@ static int light_nodes_first(struct contract *c, struct spur_error *err)
 
 static int room_is_kept(struct contract *c, struct spur_error *err)
 {
-    struct bed *b = mem_alloc(sizeof *b);
-    struct places *p = mem_alloc(sizeof *p);
+    struct bed *b = contract_alloc(c, sizeof *b);
+    struct places *p = contract_alloc(c, sizeof *p);
     const struct spur_select_ops *ops;
     struct loaded *l;
     int rc;
@@ -360,8 +357,8 @@ static int room_is_kept(struct contract *c, struct spur_error *err)
 /* An overlay is looked at as it is; what was told by `changed` is the base. */
 static int overlays(struct contract *c, struct spur_error *err)
 {
-    struct bed *busy = mem_alloc(sizeof *busy), *ahead = mem_alloc(sizeof *ahead);
-    struct places *p = mem_alloc(sizeof *p);
+    struct bed *busy = contract_alloc(c, sizeof *busy), *ahead = contract_alloc(c, sizeof *ahead);
+    struct places *p = contract_alloc(c, sizeof *p);
     struct loaded *l;
     int rc;
 
@@ -454,8 +451,8 @@ static void cluster_busy(struct bed *b, uint64_t *seed)
 
 static int random_jobs(struct contract *c, struct spur_error *err)
 {
-    struct bed *b = mem_alloc(sizeof *b);
-    struct places *p = mem_alloc(sizeof *p);
+    struct bed *b = contract_alloc(c, sizeof *b);
+    struct places *p = contract_alloc(c, sizeof *p);
     unsigned counts[4] = { 0 };
     struct loaded *l;
     int rc;
@@ -501,8 +498,8 @@ static int random_jobs(struct contract *c, struct spur_error *err)
 /* Two instances, told the same, answer the same: nothing hides in a global or in chance. */
 static int same_again(struct contract *c, struct spur_error *err)
 {
-    struct bed *b = mem_alloc(sizeof *b);
-    struct places *p = mem_alloc(sizeof *p), *q = mem_alloc(sizeof *q);
+    struct bed *b = contract_alloc(c, sizeof *b);
+    struct places *p = contract_alloc(c, sizeof *p), *q = contract_alloc(c, sizeof *q);
     struct loaded *l, *m;
     int rc;
 
@@ -532,8 +529,8 @@ static int same_again(struct contract *c, struct spur_error *err)
 
 static int explains(struct contract *c, struct spur_error *err)
 {
-    struct bed *b = mem_alloc(sizeof *b);
-    struct places *p = mem_alloc(sizeof *p);
+    struct bed *b = contract_alloc(c, sizeof *b);
+    struct places *p = contract_alloc(c, sizeof *p);
     const struct spur_select_ops *ops;
     struct loaded *l;
     int rc;

@@ -273,5 +273,5 @@ static void topo_close(void *self)
 static const struct spur_option topo_options[] = { { NULL, 0, NULL, NULL } };
 static const struct spur_select_ops topo_ops = { .size = sizeof topo_ops, .place = topo_place };
 
-SPUR_PLUGIN(select, topo, .about = "CPUs by socket, core and thread, memory and devices as consumables", .stands_for = "cons_tres cons_res",
+SPUR_PLUGIN(select, topo, .about = "CPUs by socket, core and thread, memory and devices as consumables", .stands_for = "cons_tres cons_res cray_aries",
             .options = topo_options, .ops = &topo_ops, .open = topo_open, .close = topo_close);

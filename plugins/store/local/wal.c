@@ -179,7 +179,8 @@ static int folder_scan(struct wal *w, bool *has_snapshot, struct spur_error *err
         }
     }
     closedir(d);
-    qsort(w->segments, w->count, sizeof *w->segments, segment_by_sequence);
+    if (w->count)
+        qsort(w->segments, w->count, sizeof *w->segments, segment_by_sequence);
     return rc;
 }
 
