@@ -30,6 +30,18 @@
 #include "loader/file.h"
 #include "loader/loader.h"
 
+/* A path as our sentences show it: an error has 240 characters, and what is wrong must fit beside the name of the file. */
+struct shown { char text[104]; };
+static const char *shown(const char *path, struct shown *s)
+{
+    size_t n = strlen(path);
+
+    if (n < sizeof s->text)
+        return path;
+    snprintf(s->text, sizeof s->text, "...%s", path + n - (sizeof s->text - 4));
+    return s->text;
+}
+
 bool file_looks(const char *path, bool *is_ours)
 {
     static const char symbol[] = "\0spur_plugin";
@@ -60,14 +72,15 @@ static int file_is_whole(const char *path, struct spur_error *err)
 {
     ElfW(Ehdr) head;
     ElfW(Phdr) part;
+    struct shown shorter;
     struct stat st;
     uint64_t end = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
 
     if (fd < 0 || fstat(fd, &st) < 0)
-        rc = spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
+        rc = spur_fail(err, SPUR_EIO, "%s: %s", shown(path, &shorter), strerror(errno));
     else if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof part)
-        rc = spur_fail(err, SPUR_EINVAL, "%s: refused: it does not load: no shared library of this machine", path);
+        rc = spur_fail(err, SPUR_EINVAL, "%s: refused: it does not load: no shared library of this machine", shown(path, &shorter));
     for (unsigned i = 0; rc == 0 && i < head.e_phnum; i++) {
         if (pread(fd, &part, sizeof part, (off_t)(head.e_phoff + i * sizeof part)) != (ssize_t)sizeof part)
             end = head.e_phoff + (uint64_t)head.e_phnum * sizeof part;
@@ -75,7 +88,7 @@ static int file_is_whole(const char *path, struct spur_error *err)
             end = part.p_offset + part.p_filesz;
     }
     if (rc == 0 && end > (uint64_t)st.st_size)
-        rc = spur_fail(err, SPUR_ECORRUPT, "%s: refused: the file is cut: it has %lld bytes, its headers speak of %llu", path, (long long)st.st_size, (unsigned long long)end);
+        rc = spur_fail(err, SPUR_ECORRUPT, "%s: refused: the file is cut: it has %lld bytes, its headers speak of %llu", shown(path, &shorter), (long long)st.st_size, (unsigned long long)end);
     if (fd >= 0)
         close(fd);
     return rc;
@@ -83,18 +96,19 @@ static int file_is_whole(const char *path, struct spur_error *err)
 
 static int owner_trusted(const char *path, bool is_parent, struct spur_error *err)
 {
+    struct shown shorter;
     struct stat st;
     const char *what;
 
     if (stat(path, &st) < 0)
-        return spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
+        return spur_fail(err, SPUR_EIO, "%s: %s", shown(path, &shorter), strerror(errno));
     what = S_ISDIR(st.st_mode) ? "folder" : "file";
     if (st.st_uid != 0 && st.st_uid != geteuid())
-        return spur_fail(err, SPUR_EDENIED, "%s: refused: the %s belongs to user %u; it must belong to root or to user %u, who runs spur", path, what,
+        return spur_fail(err, SPUR_EDENIED, "%s: refused: the %s belongs to user %u; it must belong to root or to user %u, who runs spur", shown(path, &shorter), what,
                          (unsigned)st.st_uid, (unsigned)geteuid());
     /* In a sticky parent (/tmp) others can add names but not replace this one. */
     if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(is_parent && (st.st_mode & S_ISVTX)))
-        return spur_fail(err, SPUR_EDENIED, "%s: refused: the %s can be written by others (mode %04o); chmod go-w it", path, what,
+        return spur_fail(err, SPUR_EDENIED, "%s: refused: the %s can be written by others (mode %04o); chmod go-w it", shown(path, &shorter), what,
                          (unsigned)(st.st_mode & 07777));
     return 0;
 }
@@ -102,12 +116,13 @@ static int owner_trusted(const char *path, bool is_parent, struct spur_error *er
 /* The folder of `path` and every folder above it. */
 static int parents_trusted(const char *path, struct spur_error *err)
 {
+    struct shown shorter;
     char *real = realpath(path, NULL), *slash;
     bool is_parent = false;
     int rc = 0;
 
     if (!real)
-        return spur_fail(err, errno == ENOENT ? SPUR_ENOTFOUND : SPUR_EIO, "%s: %s", path, strerror(errno));
+        return spur_fail(err, errno == ENOENT ? SPUR_ENOTFOUND : SPUR_EIO, "%s: %s", shown(path, &shorter), strerror(errno));
     while (!rc && (slash = strrchr(real, '/'))) {
         *slash = '\0';
         rc = owner_trusted(*real ? real : "/", is_parent, err);
@@ -137,6 +152,7 @@ int file_trusted(const char *path, struct spur_error *err)
 
 int file_hash_is(const char *path, const char *hex, struct spur_error *err)
 {
+    struct shown shorter;
     crypto_hash_sha256_state state;
     unsigned char digest[crypto_hash_sha256_BYTES], buf[16384];
     char text[2 * sizeof digest + 1];
@@ -146,17 +162,17 @@ int file_hash_is(const char *path, const char *hex, struct spur_error *err)
     if (strlen(hex) != 2 * sizeof digest || strspn(hex, "0123456789abcdefABCDEF") != 2 * sizeof digest)
         return spur_fail(err, SPUR_EINVAL, "sha256: %.80s is not 64 hexadecimal digits", hex);
     if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-        return spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
+        return spur_fail(err, SPUR_EIO, "%s: %s", shown(path, &shorter), strerror(errno));
     crypto_hash_sha256_init(&state);
     while ((n = read(fd, buf, sizeof buf)) > 0)
         crypto_hash_sha256_update(&state, buf, (unsigned long long)n);
     close(fd);
     if (n < 0)
-        return spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
+        return spur_fail(err, SPUR_EIO, "%s: %s", shown(path, &shorter), strerror(errno));
     crypto_hash_sha256_final(&state, digest);
     sodium_bin2hex(text, sizeof text, digest, sizeof digest);
     if (!word_eq(text, hex))
-        return spur_fail(err, SPUR_EDENIED, "%s: refused: its sha256 is %s, the configuration says %s", path, text, hex);
+        return spur_fail(err, SPUR_EDENIED, "%s: refused: its sha256 is %.16s..., the configuration says %.16s...", shown(path, &shorter), text, hex);
     return 0;
 }
 
@@ -237,24 +253,26 @@ int descriptor_check(const struct spur_plugin *desc, enum spur_kind kind, const 
 /* dlerror's own words, without the path that our sentence begins with. */
 static int load_failed(const char *path, const char *why, struct spur_error *err)
 {
+    struct shown shorter;
     size_t n = strlen(path);
 
     if (!why)
         why = "unknown reason";
     if (strncmp(why, path, n) == 0 && why[n] == ':')
         why += n + 1 + strspn(why + n + 1, " ");
-    return spur_fail(err, SPUR_EINVAL, "%s: refused: it does not load: %s", path, why);
+    return spur_fail(err, SPUR_EINVAL, "%s: refused: it does not load: %s", shown(path, &shorter), why);
 }
 
 int file_open(const char *path, enum spur_kind kind, const char *expected, struct plugin_file *out, struct spur_error *err)
 {
+    struct shown shorter;
     lt_dladvise advise = NULL;
     void *early = NULL;
     int rc;
 
     *out = (struct plugin_file){ .path = mem_copy(path) };
     if (access(path, R_OK) < 0) {
-        rc = spur_fail(err, errno == ENOENT ? SPUR_ENOTFOUND : SPUR_EIO, "%s: %s", path, strerror(errno));
+        rc = spur_fail(err, errno == ENOENT ? SPUR_ENOTFOUND : SPUR_EIO, "%s: %s", shown(path, &shorter), strerror(errno));
         goto failed;
     }
     if ((rc = file_trusted(path, err)) < 0)
@@ -279,13 +297,13 @@ int file_open(const char *path, enum spur_kind kind, const char *expected, struc
     }
     lt_dladvise_destroy(&advise);
     if (!(out->desc = lt_dlsym(out->handle, "spur_plugin"))) {
-        rc = spur_fail(err, SPUR_EINVAL, "%s: refused: it exports no spur_plugin, so it is no plugin of spur", path);
+        rc = spur_fail(err, SPUR_EINVAL, "%s: refused: it exports no spur_plugin, so it is no plugin of spur", shown(path, &shorter));
         goto failed;
     }
-    if ((rc = descriptor_check(out->desc, kind, path, err)) < 0)
+    if ((rc = descriptor_check(out->desc, kind, shown(path, &shorter), err)) < 0)
         goto failed;
     if (expected && strcmp(expected, out->desc->name) != 0) {
-        rc = spur_fail(err, SPUR_EINVAL, "%s: refused: it calls itself %s/%s; its file must be %s_%s.so", path,
+        rc = spur_fail(err, SPUR_EINVAL, "%s: refused: it calls itself %s/%s; its file must be %s_%s.so", shown(path, &shorter),
                        loader_kind_name((enum spur_kind)out->desc->kind), out->desc->name, loader_kind_name((enum spur_kind)out->desc->kind), out->desc->name);
         goto failed;
     }

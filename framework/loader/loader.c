@@ -67,8 +67,8 @@ static int open_checked(const struct spur_plugin *desc, struct plugin_file *take
     rc = desc->open(&l->inside->front.host, l->inside->conf, &l->self, &why);
     l->inside->front.cfg = NULL;
     if (rc != 0) {
-        rc = spur_fail(err, rc < 0 ? rc : SPUR_EINVAL, "%s%s%s%s: does not open: %s", l->name, l->path ? " (" : "", l->path ? l->path : "", l->path ? ")" : "",
-                       why.text[0] ? why.text : spur_code_text(rc));
+        rc = spur_fail(err, rc < 0 ? rc : SPUR_EINVAL, "%s: does not open: %s%s%s%s", l->name, why.text[0] ? why.text : spur_code_text(rc),
+                       l->path ? " (" : "", l->path ? l->path : "", l->path ? ")" : "");
         l->desc = NULL;     /* nothing to close */
         goto failed;
     }

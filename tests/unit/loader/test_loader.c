@@ -266,6 +266,29 @@ START_TEST(descriptors)
 }
 END_TEST
 
+START_TEST(long_paths_leave_room_for_the_reason)
+{
+    char part[61], deep[400], path[440], command[1400];
+    struct loaded *l;
+
+    memset(part, 'd', 60);
+    part[60] = '\0';
+    snprintf(deep, sizeof deep, "%s/%s/%s/%s/%s", dir, part, part, part, part);
+    snprintf(path, sizeof path, "%s/select_probe.so", deep);
+    snprintf(command, sizeof command, "mkdir -p %s && cp %s %s && chmod 775 %s", deep, PROBE_SO, path, path);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(loader_open_file(SPUR_KIND_select, path, NULL, NULL, &l, &err), SPUR_EDENIED);
+    says("...");
+    says("ddd/select_probe.so: refused: the file can be written by others (mode 0775); chmod go-w it");
+    chmod(path, 0755);
+    ck_assert_int_eq(loader_open_file(SPUR_KIND_switch, path, NULL, NULL, &l, &err), SPUR_EABI);
+    says("ddd/select_probe.so: refused: it is a select plugin, a switch plugin is wanted");
+    ck_assert_int_eq(loader_open_file(SPUR_KIND_select, path, NULL, NULL, &l, &err), 0);
+    ck_assert_str_eq(l->path, path);
+    loader_close(l);
+}
+END_TEST
+
 static const struct spur_option rows[] = {
     { "count", SPUR_INT, "3", "h" }, { "on", SPUR_BOOL, "true", "h" }, { "word", SPUR_STRING, NULL, "h" }, { "ratio", SPUR_FLOAT, "1.5", "h" },
     { "wait", SPUR_DURATION_MS, "300ms", "h" }, { "room", SPUR_SIZE_MIB, "2G", "h" }, { 0 } };
@@ -458,6 +481,7 @@ int main(void)
     tcase_add_test(t, untrusted_files_and_folders);
     tcase_add_test(t, files_that_are_no_plugins);
     tcase_add_test(t, descriptors);
+    tcase_add_test(t, long_paths_leave_room_for_the_reason);
     tcase_add_test(t, options_are_read);
     tcase_add_test(t, wrong_options_are_refused_with_file_and_line);
     tcase_add_test(t, rows_that_a_plugin_got_wrong);
