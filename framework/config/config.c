@@ -16,7 +16,7 @@
 #include "config/value.h"
 
 /* The texts of one configuration and the names for messages. */
-struct texts { const char *slurm, *gres, *topology, *cgroup, *spur; const char *slurm_name, *gres_name, *topology_name, *cgroup_name, *spur_name; };
+struct texts { const char *slurm, *gres, *topology, *cgroup, *spur; const char *slurm_name, *gres_name, *topology_name, *cgroup_name, *spur_name, *dir; };
 
 /* --- life --- */
 
@@ -129,6 +129,51 @@ static const struct { enum config_key key; const char *value; enum config_effect
     { CONF_SchedulerType, "sched/wiki2", CONFIG_MAPPED, "sched/builtin" },
 };
 
+/* Lists of which only some words act: those words, blank-separated, and what the others are. */
+static const struct { enum config_key key; const char *acting; } word_notes[] = {
+    { CONF_SchedulerParameters, "bf_window bf_resolution bf_interval bf_max_job_test bf_max_job_start bf_job_part_count_reserve bf_continue kill_invalid_depend "
+      "max_script_size" },
+    { CONF_DependencyParameters, "kill_invalid_depend" },
+    { CONF_SlurmctldParameters, "enable_configless" },
+    { CONF_SlurmdParameters, "config_overrides" },
+    { CONF_PriorityFlags, "SMALL_RELATIVE_TO_TIME ACCRUE_ALWAYS NO_NORMAL_PART NO_NORMAL_ALL" },
+    { CONF_ReconfigFlags, "KeepPartInfo KeepPartState" },
+    { CONF_PrivateData, "jobs none" },
+    { CONF_SelectTypeParameters, "CR_CPU CR_CPU_MEMORY CR_CORE CR_CORE_MEMORY CR_SOCKET CR_SOCKET_MEMORY CR_MEMORY CR_ONE_TASK_PER_CORE CR_PACK_NODES CR_LLN NONE" },
+};
+
+static bool word_acts(const char *acting, const char *word, size_t len)
+{
+    for (const char *p = acting; *p; p += strcspn(p, " "), p += *p == ' ')
+        if (strcspn(p, " ") == len && strncasecmp(p, word, len) == 0)
+            return true;
+    return false;
+}
+
+/* Writes the words of the key's value that do nothing here. False when no word acts. */
+static bool words_idle(enum config_key key, const char *value, struct str *idle)
+{
+    const char *acting = NULL, *p = value;
+    bool any = false;
+
+    for (size_t i = 0; i < sizeof word_notes / sizeof *word_notes; i++)
+        if (word_notes[i].key == key)
+            acting = word_notes[i].acting;
+    if (!acting || !p || !*p)
+        return true;
+    while (*p) {
+        size_t len = strcspn(p, ","), name = strcspn(p, ",=");
+
+        if (word_acts(acting, p, name))
+            any = true;
+        else if (name)
+            str_addf(idle, "%s%.*s", idle->len ? "," : "", (int)(name < 40 ? name : 40), p);
+        p += len;
+        p += *p == ',';
+    }
+    return any;
+}
+
 static int controller_add(struct reader *r, const char *host, size_t host_len, const char *addr, size_t addr_len, struct spur_error *err)
 {
     struct config_controller *k;
@@ -188,24 +233,27 @@ static void global_note(struct reader *r, enum config_key key, const struct lex_
     const struct config_value *v = &r->config->values[key];
     enum config_effect effect = row->effect;
     const char *note = row->note;
+    struct str idle, text;
 
     for (size_t i = 0; i < sizeof value_notes / sizeof *value_notes; i++)
         if (value_notes[i].key == key && word_eq(value_notes[i].value, v->text)) {
             effect = value_notes[i].effect;
             note = value_notes[i].note;
         }
+    str_init(&idle);
+    str_init(&text);
     if (effect == CONFIG_NO_EFFECT && value_is_idle(key, v))
         effect = CONFIG_ACTS, note = "";
-    if (*odd) {
-        struct str both;
-
-        str_init(&both);
-        str_addf(&both, "%s%s%s", note, *note ? "; " : "", odd);
-        reader_note(r, r->lex->file, r->lex->line, row->name, row->type == CONFIG_SECRET ? "********" : pair->value, effect, both.text);
-        str_fini(&both);
-    } else {
-        reader_note(r, r->lex->file, r->lex->line, row->name, row->type == CONFIG_SECRET ? "********" : pair->value, effect, note);
-    }
+    if (effect == CONFIG_ACTS && !words_idle(key, v->text, &idle))
+        effect = CONFIG_NO_EFFECT;
+    str_add(&text, note);
+    if (idle.len)
+        str_addf(&text, effect == CONFIG_ACTS ? "without effect here: %s" : "%s: no counterpart in this version", idle.text);
+    if (*odd)
+        str_addf(&text, "%s%s", text.len ? "; " : "", odd);
+    reader_note(r, r->lex->file, r->lex->line, row->name, row->type == CONFIG_SECRET ? "********" : pair->value, effect, text.text);
+    str_fini(&idle);
+    str_fini(&text);
 }
 
 static const char *key_nearest(const char *text)
@@ -404,7 +452,7 @@ static int resolve(struct reader *r, struct spur_error *err)
 static int parse(const struct texts *t, bool keep_going, struct config **out, struct spur_error *err)
 {
     struct config *c = mem_alloc(sizeof *c);
-    struct reader r = { .config = c, .keep_going = keep_going };
+    struct reader r = { .config = c, .keep_going = keep_going, .dir = t->dir };
     struct spur_error own = { 0 };
     int rc;
 
@@ -444,7 +492,7 @@ static int parse(const struct texts *t, bool keep_going, struct config **out, st
 
 int config_parse(const char *slurm, const char *gres, const char *topology, const char *cgroup, const char *spur, struct config **out, struct spur_error *err)
 {
-    struct texts t = { slurm, gres, topology, cgroup, spur, "slurm.conf", "gres.conf", "topology.conf", "cgroup.conf", "spur.conf" };
+    struct texts t = { slurm, gres, topology, cgroup, spur, "slurm.conf", "gres.conf", "topology.conf", "cgroup.conf", "spur.conf", NULL };
 
     return parse(&t, false, out, err);
 }
@@ -490,7 +538,7 @@ int config_load(const char *path, bool keep_going, struct config **out, struct s
             goto out;
     }
     t = (struct texts){ texts[0].text, have[0] ? texts[1].text : NULL, have[1] ? texts[2].text : NULL, have[2] ? texts[3].text : NULL,
-        have[3] ? texts[4].text : NULL, main_name, others[0], others[1], others[2], others[3] };
+        have[3] ? texts[4].text : NULL, main_name, others[0], others[1], others[2], others[3], dir };
     rc = parse(&t, keep_going, out, err);
     if (*out)
         (*out)->path = mem_copy(full);

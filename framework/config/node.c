@@ -29,7 +29,7 @@ static const struct record_key node_keys[] = {
     { "CpuBind",        CONFIG_NO_EFFECT, "tasks are not bound to cores by this version", NODE_CPU_BIND },
     { "CPUs",           CONFIG_ACTS, "", NODE_CPUS },
     { "Procs",          CONFIG_MAPPED, "CPUs", NODE_CPUS },
-    { "CPUSpecList",    CONFIG_ACTS, "", NODE_CPU_SPEC },
+    { "CPUSpecList",    CONFIG_MAPPED, "CoreSpecCount, of as many cores as the list has", NODE_CPU_SPEC },
     { "Feature",        CONFIG_ACTS, "", NODE_FEATURES },
     { "Features",       CONFIG_ACTS, "", NODE_FEATURES },
     { "Gres",           CONFIG_ACTS, "", NODE_GRES },

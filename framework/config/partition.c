@@ -28,7 +28,7 @@ static const struct record_key partition_keys[] = {
     { "AllowAccounts",  CONFIG_NO_EFFECT, NOTE_NO_ACCOUNTS, PART_ALLOW_ACCOUNTS },
     { "AllowGroups",    CONFIG_ACTS, "", PART_ALLOW_GROUPS },
     { "AllowQos",       CONFIG_NO_EFFECT, NOTE_NO_QOS, PART_ALLOW_QOS },
-    { "Alternate",      CONFIG_NO_EFFECT, "a job stays in the partitions it names", PART_ALTERNATE },
+    { "Alternate",      CONFIG_ACTS, "", PART_ALTERNATE },
     { "CpuBind",        CONFIG_NO_EFFECT, "tasks are not bound to cores by this version", PART_CPU_BIND },
     { "Default",        CONFIG_ACTS, "", PART_DEFAULT },
     { "DefaultTime",    CONFIG_ACTS, "", PART_DEFAULT_TIME },
@@ -41,7 +41,7 @@ static const struct record_key partition_keys[] = {
     { "DisableRootJobs", CONFIG_ACTS, "", PART_NO_ROOT },
     { "Exclusive",      CONFIG_ACTS, "", PART_EXCLUSIVE },
     { "ExclusiveTopo",  CONFIG_NO_EFFECT, NOTE_NO_TOPOLOGY, PART_EXCLUSIVE_TOPO },
-    { "ExclusiveUser",  CONFIG_ACTS, "", PART_EXCLUSIVE_USER },
+    { "ExclusiveUser",  CONFIG_NO_EFFECT, "nodes are not kept to one user at a time by this version", PART_EXCLUSIVE_USER },
     { "GraceTime",      CONFIG_NO_EFFECT, NOTE_NO_PREEMPT, PART_GRACE },
     { "Hidden",         CONFIG_ACTS, "", PART_HIDDEN },
     { "LLN",            CONFIG_ACTS, "", PART_LLN },
@@ -62,10 +62,10 @@ static const struct record_key partition_keys[] = {
     { "PriorityJobFactor", CONFIG_ACTS, "", PART_FACTOR },
     { "PriorityTier",   CONFIG_ACTS, "", PART_TIER },
     { "QOS",            CONFIG_NO_EFFECT, NOTE_NO_QOS, PART_QOS },
-    { "ReqResv",        CONFIG_NO_EFFECT, "reservations are not served by this version", PART_REQ_RESV },
+    { "ReqResv",        CONFIG_ACTS, "", PART_REQ_RESV },
     { "ResumeTimeout",  CONFIG_NO_EFFECT, NOTE_NO_POWER, PART_RESUME_TIMEOUT },
     { "RootOnly",       CONFIG_ACTS, "", PART_ROOT_ONLY },
-    { "SelectTypeParameters", CONFIG_NO_EFFECT, "one way of counting holds for all partitions", PART_SELECT },
+    { "SelectTypeParameters", CONFIG_ACTS, "", PART_SELECT },
     { "State",          CONFIG_ACTS, "", PART_STATE },
     { "SuspendTime",    CONFIG_NO_EFFECT, NOTE_NO_POWER, PART_SUSPEND_TIME },
     { "SuspendTimeout", CONFIG_NO_EFFECT, NOTE_NO_POWER, PART_SUSPEND_TIMEOUT },
@@ -390,7 +390,8 @@ int partitions_resolve(struct reader *r, struct spur_error *err)
             continue;
         }
         reader_note(r, rec->file, rec->line, "PartitionName", p->name, CONFIG_ACTS,
-            strpbrk(p->name, ",[") ? "one partition of this name: a list of names is not expanded" : "");
+            strpbrk(p->name, ",[") ? "one partition of this name: a list of names is not expanded" :
+            p->max_share > 1 ? "OverSubscribe as NO: jobs do not share CPUs in this version" : "");
         if (p->is_default)
             for (size_t k = 0; k + 1 < c->partition_count; k++)
                 c->partitions[k].is_default = false;

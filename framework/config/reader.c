@@ -15,12 +15,18 @@ void *reader_grow(void **array, size_t *count, size_t *room, size_t size)
     return (char *)*array + (*count)++ * size;
 }
 
-/* Only the end of a long path: the file's name is what helps. */
-static const char *short_path(const char *file)
+/* "DIR/FILE line N: " in front of the sentence. Of a long path only the end: the file's name is what helps. */
+static int place_prefix(const struct reader *r, const char *file, unsigned line, struct spur_error *err)
 {
-    size_t len = file ? strlen(file) : 0;
+    bool bare = !r->dir || strcmp(r->dir, ".") == 0 || !file || *file == '/';
+    char path[1400], number[24] = "";
+    size_t len;
 
-    return !file ? "text" : len > 80 ? file + len - 80 : file;
+    snprintf(path, sizeof path, "%s%s%s", bare ? "" : r->dir, bare ? "" : "/", file ? file : "text");
+    len = strlen(path);
+    if (line)
+        snprintf(number, sizeof number, " line %u", line);
+    return spur_context(err, "%s%s", len > 80 ? path + len - 80 : path, number);
 }
 
 struct config_note *reader_note(struct reader *r, const char *file, unsigned line, const char *key, const char *value, enum config_effect effect, const char *text)
@@ -41,13 +47,10 @@ int reader_error(struct reader *r, const char *file, unsigned line, const char *
     struct config_note *n;
 
     if (!r->keep_going)
-        return line ? spur_context(err, "%s line %u", short_path(file), line) : spur_context(err, "%s", short_path(file));
+        return place_prefix(r, file, line, err);
     n = reader_note(r, file, line, key, value, CONFIG_ACTS, err->text);
     n->is_error = true;
-    if (line)
-        spur_context(err, "%s line %u", short_path(file), line);
-    else
-        spur_context(err, "%s", short_path(file));
+    place_prefix(r, file, line, err);
     if (!r->failed)
         r->first = *err;
     r->failed = true;

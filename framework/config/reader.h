@@ -26,6 +26,7 @@ struct record {
 struct reader {
     struct config *config;
     struct lex    *lex;         /* the line that is being read */
+    const char    *dir;         /* of the files, for messages; NULL: texts without files */
     bool           keep_going;
     bool           failed;
     struct spur_error first;    /* the first error, when keep_going */

@@ -156,10 +156,44 @@ START_TEST(samples_agree)
 }
 END_TEST
 
+static char *file_text(const char *path)
+{
+    struct str text;
+    char buf[4096];
+    size_t n;
+    FILE *f = fopen(path, "r");
+
+    ck_assert_msg(f != NULL, "%s", path);
+    str_init(&text);
+    while ((n = fread(buf, 1, sizeof buf, f)))
+        str_add_n(&text, buf, n);
+    fclose(f);
+    return str_take(&text);
+}
+
+/* The examples that are installed: accepted, and without a word about what does nothing. */
+START_TEST(examples_act)
+{
+    char *slurm = file_text(TEST_DATA "/../../etc/slurm.conf.example"), *spur = file_text(TEST_DATA "/../../etc/spur.conf.example");
+    struct config *c;
+    struct spur_error err = { 0 };
+
+    ck_assert_msg(config_parse(slurm, NULL, NULL, NULL, spur, &c, &err) == 0, "%s", err.text);
+    for (size_t i = 0; i < c->note_count; i++)
+        ck_assert_msg(c->notes[i].effect == CONFIG_MAPPED || !*c->notes[i].text, "%s: %s", c->notes[i].key, c->notes[i].text);
+    ck_assert_uint_eq(c->node_count, 8);
+    ck_assert_uint_eq(c->controller_count, 3);
+    config_free(c);
+    free(slurm);
+    free(spur);
+}
+END_TEST
+
 void add_samples(Suite *s)
 {
     TCase *t = tcase_create("samples");
 
     tcase_add_test(t, samples_agree);
+    tcase_add_test(t, examples_act);
     suite_add_tcase(s, t);
 }
