@@ -183,7 +183,8 @@ static void scan_gpus(struct taking *t)
             hostlist_print(from->files, &files[i]);
         if (from->count_set)
             str_addf(&counts[i], "%llu", (unsigned long long)from->count);
-        lines[i] = (struct spur_gres_line){ .name = from->name, .type = from->type, .file = from->files ? files[i].text : NULL, .cores = from->cores,
+        lines[i] = (struct spur_gres_line){ .name = from->name, .type = from->type, .file = from->files && !from->files_are_one ? files[i].text : NULL,
+                                            .multiple_files = from->files && from->files_are_one ? files[i].text : NULL, .cores = from->cores,
                                             .links = from->links, .flags = from->flags, .count = from->count_set ? counts[i].text : NULL,
                                             .source = from->file, .line = from->line };
     }

@@ -114,7 +114,8 @@ struct config_partition {
 struct config_gres_line {
     char    *nodes;                     /* hostlist text or NULL: all nodes */
     char    *name, *type, *autodetect;
-    struct hostlist *files;             /* expanded File=, or NULL */
+    struct hostlist *files;             /* expanded File= or MultipleFiles=, or NULL */
+    bool     files_are_one;             /* MultipleFiles=: one device behind all of them */
     char    *cores, *links, *flags;
     uint64_t count;
     bool     count_set;

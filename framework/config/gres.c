@@ -65,6 +65,8 @@ static int gres_build(struct reader *r, struct record *rec, struct spur_error *e
         if (!kinds[k])
             return spur_fail(err, SPUR_EINVAL, "AutoDetect: \"%.40s\" is none of nvml, nvidia, rsmi, oneapi, nrt, off", rec->values[GRES_AUTO]);
     }
+    if (rec->values[GRES_FILES] && rec->values[GRES_MULTIPLE])
+        return spur_fail(err, SPUR_EINVAL, "File and MultipleFiles exclude each other");
     if (!rec->values[GRES_NAME] && !rec->values[GRES_AUTO])
         return spur_fail(err, SPUR_EINVAL, "neither Name= nor AutoDetect=");
     if (rec->values[GRES_COUNT] && (rc = count_parse(rec->values[GRES_COUNT], &count, err)) < 0)
@@ -74,6 +76,7 @@ static int gres_build(struct reader *r, struct record *rec, struct spur_error *e
     g->line = rec->line;
     if (files && (rc = hostlist_parse(files, &g->files, err)) < 0)
         return spur_context(err, "File");
+    g->files_are_one = rec->values[GRES_MULTIPLE] != NULL;
     g->nodes = mem_copy(rec->values[GRES_NODES]);
     g->name = mem_copy(rec->values[GRES_NAME]);
     g->type = mem_copy(rec->values[GRES_TYPE]);
