@@ -154,6 +154,30 @@ uint32_t topo_tasks_in(const struct topo_ask *t, const struct spur_node_view *n,
     return min32(tasks, UINT32_MAX);
 }
 
+uint32_t topo_tasks_here(const struct topo_ask *t, const struct spur_node_view *n, uint32_t free, uint32_t tasks)
+{
+    uint32_t here = topo_tasks_in(t, n, free);
+
+    if (here > t->a.tasks_per_socket)
+        here = t->a.tasks_per_socket;
+    return here < tasks ? here : tasks;
+}
+
+/* Do so many tasks, filled in socket by socket, take no more than `cores`? Each socket rounds up for itself. */
+static bool tasks_fit_sockets(const struct topo_ask *t, const struct spur_node_view *n, const uint32_t *count, uint32_t tasks, uint32_t cores)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t s = 0; s < n->sockets && s < TOPO_SOCKETS_MAX && tasks > 0; s++) {
+        uint32_t here = topo_tasks_here(t, n, count[s], tasks);
+
+        if (here)
+            sum += t->by_socket ? n->cores_per_socket : topo_cores_for(t, n, here);
+        tasks -= here;
+    }
+    return tasks == 0 && sum <= cores;
+}
+
 static uint32_t free_cores(const struct spur_node_view *n, bool empty)
 {
     uint32_t count = 0;
@@ -291,12 +315,17 @@ static enum topo_why cores_fit(struct topo_ask *t, const struct spur_node_view *
         return by_memory ? TOPO_MEMORY : TOPO_CPUS;
     tasks = topo_tasks_in(t, n, cores);
     if (a->tasks_per_socket) {
-        uint64_t sum = 0;
+        uint32_t fits = 0, not = min32((uint64_t)a->tasks_per_socket * n->sockets, tasks) + 1;
 
-        for (uint32_t s = 0; s < n->sockets && s < TOPO_SOCKETS_MAX; s++)
-            sum += min32(a->tasks_per_socket, topo_tasks_in(t, n, count[s]));
-        if (sum < tasks)
-            tasks = min32(sum, UINT32_MAX);
+        while (not - fits > 1) {
+            uint32_t half = fits + (not - fits) / 2;
+
+            if (tasks_fit_sockets(t, n, count, half, cores))
+                fits = half;
+            else
+                not = half;
+        }
+        tasks = fits;
     }
     *cores_out = cores;
     *tasks_out = tasks;

@@ -69,6 +69,8 @@ uint32_t topo_threads(const struct spur_node_view *n);                          
 uint32_t topo_usable_threads(const struct topo_ask *t, const struct spur_node_view *n);     /* of them, those that tasks may use */
 uint32_t topo_cores_for(const struct topo_ask *t, const struct spur_node_view *n, uint32_t tasks);     /* cores that so many tasks take */
 uint32_t topo_tasks_in(const struct topo_ask *t, const struct spur_node_view *n, uint32_t cores);      /* tasks that fit in so many cores */
+/* --ntasks-per-socket: so many of `tasks` go into a socket with so many free cores; the lowest socket takes as many as it may, then the next. */
+uint32_t topo_tasks_here(const struct topo_ask *t, const struct spur_node_view *n, uint32_t free, uint32_t tasks);
 /* Free cores of each socket that may be used, in free[]; returns the number of sockets with any. */
 uint32_t topo_sockets(const struct topo_ask *t, const struct spur_node_view *n, bool empty, uint32_t *free);
 bool     topo_row_matches(struct topo_row *row, const struct spur_gres_view *g);

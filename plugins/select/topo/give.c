@@ -81,12 +81,8 @@ static bool sockets_fill(struct cores *c, uint32_t want, uint32_t span)
 static void tasks_fill(const struct topo_ask *t, struct cores *c, uint32_t tasks)
 {
     for (uint32_t s = 0; s < c->sockets && tasks > 0; s++) {
-        uint32_t fit = topo_tasks_in(t, c->n, c->free[s]);
+        uint32_t fit = topo_tasks_here(t, c->n, c->free[s], tasks);
 
-        if (fit > t->a.tasks_per_socket)
-            fit = t->a.tasks_per_socket;
-        if (fit > tasks)
-            fit = tasks;
         if (fit)
             socket_give(c, s, topo_cores_for(t, c->n, fit));
         tasks -= fit;

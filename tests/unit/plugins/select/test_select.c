@@ -4,12 +4,14 @@
 #include <stdlib.h>
 
 Suite *topo_suite(void);
+Suite *oracle_suite(void);
 
 int main(void)
 {
     SRunner *r = srunner_create(topo_suite());
     int failed;
 
+    srunner_add_suite(r, oracle_suite());
     srunner_run_all(r, CK_ENV);
     failed = srunner_ntests_failed(r);
     srunner_free(r);

@@ -157,6 +157,67 @@ START_TEST(table)
 }
 END_TEST
 
+/* ---- how long a decision takes: printed, not judged ---- */
+
+#define MANY 1000u
+
+static struct spur_node_view many_nodes[MANY];
+static struct spur_gres_view many_gpus[MANY];
+static uint64_t many_free[MANY][2], many_picked[MANY][2], many_allowed[(MANY + 63) / 64];
+static struct spur_node_pick many_picks[MANY];
+
+static double microseconds(struct timespec from, struct timespec to, int rounds)
+{
+    return ((double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) / 1e3) / rounds;
+}
+
+START_TEST(speed)
+{
+    extern const struct spur_plugin spur_plugin_select_topo;
+    static const struct { const char *name; uint32_t nodes, tasks; uint64_t per_node, per_job, per_task; int rc; } jobs[] = {
+        { "1 GPU", 1, 1, 1, 0, 0, 0 }, { "8 nodes of 8 GPUs", 8, 8, 8, 0, 0, 0 }, { "--gpus=64", 1, 1, 0, 64, 0, 0 }, { "512 tasks with a GPU each", 1, 512, 0, 0, 1, 0 },
+        { "all nodes", 1000, 1000, 1, 0, 0, 0 }, { "all CPUs", 1, 90000, 0, 0, 0, 0 }, { "never", 1, 1, 9, 0, 0, SPUR_ENEVER } };
+    const struct spur_select_ops *ops = spur_plugin_select_topo.ops;
+    struct spur_view view = { .size = sizeof view, .node_size = sizeof many_nodes[0], .nodes = many_nodes, .node_count = MANY };
+    struct spur_placement out = { .size = sizeof out, .pick_size = sizeof many_picks[0], .picks = many_picks, .pick_room = MANY };
+    struct spur_host host = { .size = sizeof host };
+    struct spur_error err;
+    void *self;
+
+    for (uint32_t i = 0; i < MANY; i++) {
+        many_free[i][0] = UINT64_MAX << i % 7;
+        many_free[i][1] = UINT32_MAX;
+        many_gpus[i] = (struct spur_gres_view){ .name = "gpu", .type = "mi300x", .name_id = 1, .type_id = 1, .total = 8, .all_mask = 255, .free_mask = 255 };
+        many_nodes[i] = (struct spur_node_view){ .index = i, .flags = SPUR_NODE_USABLE, .name = "n", .features = "", .weight = 1, .sockets = 2, .cores_per_socket = 48,
+                                                 .threads_per_core = 1, .cpus = 96, .mem_total = 1 << 20, .mem_free = 1 << 20, .core_free = many_free[i],
+                                                 .core_words = 2, .cpus_free = 96 - i % 7, .jobs = i % 7 != 0, .gres = &many_gpus[i], .gres_count = 1,
+                                                 .gres_size = sizeof many_gpus[0] };
+        many_allowed[i / 64] |= UINT64_C(1) << i % 64;
+        many_picks[i].cores = many_picked[i];
+        many_picks[i].core_words = 2;
+    }
+    ck_assert_int_eq(spur_plugin_select_topo.open(&host, NULL, &self, &err), 0);
+    for (size_t k = 0; k < sizeof jobs / sizeof *jobs; k++) {
+        struct spur_gres_ask gpu = { .name = "gpu", .type = "", .per_node = jobs[k].per_node, .per_job = jobs[k].per_job, .per_task = jobs[k].per_task };
+        struct spur_ask ask = { .size = sizeof ask, .min_nodes = jobs[k].nodes, .max_nodes = UINT32_MAX, .tasks = jobs[k].tasks, .tasks_set = jobs[k].tasks > 1,
+                                .cpus_per_task = 1, .gres = &gpu, .gres_count = gpu.per_node || gpu.per_job || gpu.per_task, .gres_size = sizeof gpu,
+                                .allowed = many_allowed, .node_words = (MANY + 63) / 64, .cr = SPUR_CR_CORE | SPUR_CR_MEMORY, .mem_per_node = 1000 };
+        struct timespec from, to;
+        int rounds = 50;
+
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        for (int i = 0; i < rounds; i++) {
+            int rc = ops->place(self, &view, &ask, &out, &err);
+
+            ck_assert_msg(rc == jobs[k].rc, "%s: %s", jobs[k].name, err.text);
+        }
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        printf("  1000 nodes, %s: %.0f us\n", jobs[k].name, microseconds(from, to, rounds));
+    }
+    spur_plugin_select_topo.close(self);
+}
+END_TEST
+
 Suite *topo_suite(void);
 Suite *topo_suite(void)
 {
@@ -164,6 +225,7 @@ Suite *topo_suite(void)
     TCase *t = tcase_create("table");
 
     tcase_add_loop_test(t, table, 0, sizeof rows / sizeof *rows);
+    tcase_add_test(t, speed);
     suite_add_tcase(s, t);
     return s;
 }
