@@ -79,6 +79,7 @@ struct state *state_create(void);
 void state_destroy(struct state *s);
 struct job  *state_job(const struct state *s, uint32_t job_id);         /* NULL when unknown */
 struct job  *state_array_task(const struct state *s, uint32_t array_job_id, uint32_t task_id);      /* started task's record or NULL */
+struct job  *state_array_record(const struct state *s, uint32_t array_job_id, uint32_t task_id);    /* the record that stands for this task, started or not */
 struct node *state_node(const struct state *s, const char *name);
 unsigned     node_state_now(const struct node *n);                     /* IDLE, MIXED, ALLOCATED, DOWN, ... */
 /* As sinfo and scontrol spell it: "idle", "mix", "drain*"; long "IDLE+DRAIN+..." for scontrol show node when `full`. */

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* info.c - jobs and steps as people see them. Nodes and partitions stand in show.c.
+ *
+ * Texts that stand in the record are lent to the message: it is packed before the next apply. What must be made is made in the arena, and
+ * only when asked for (JOB_FIELD_*), so that a bare list of many jobs costs next to nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "state/pack.h"
+
+#define SHOW(m, field, value) do { (m)->has_##field = 1; (m)->field = (value); } while (0)
+
+static char *arena_take(struct arena *a, struct str *s)
+{
+    char *text = s->len ? arena_copy(a, s->text) : NULL;
+
+    str_fini(s);
+    return text;
+}
+
+/* "16(x2),8" */
+static char *print_runs(const struct job *j, bool tasks, struct arena *a)
+{
+    struct str out;
+
+    str_init(&out);
+    for (uint32_t i = 0, end; i < j->alloc_count; i = end) {
+        uint32_t n = tasks ? j->allocs[i].tasks : j->allocs[i].cpus;
+
+        for (end = i + 1; end < j->alloc_count && (tasks ? j->allocs[end].tasks : j->allocs[end].cpus) == n; end++)
+            ;
+        str_addf(&out, "%s%u", i ? "," : "", n);
+        if (end - i > 1)
+            str_addf(&out, "(x%u)", end - i);
+    }
+    return arena_take(a, &out);
+}
+
+/* ---- trackable resources ---- */
+
+struct total { const char *name, *type; uint64_t count; };
+struct totals { struct total rows[32]; unsigned count; };
+
+static void total_add(struct totals *t, const char *name, const char *type, uint64_t count)
+{
+    for (unsigned i = 0; i < t->count; i++)
+        if (word_eq(t->rows[i].name, name) && (type ? t->rows[i].type && word_eq(t->rows[i].type, type) : !t->rows[i].type)) {
+            t->rows[i].count += count;
+            return;
+        }
+    if (t->count < sizeof t->rows / sizeof *t->rows)
+        t->rows[t->count++] = (struct total){ name, type, count };
+}
+
+static void add_asked(struct totals *t, const char *text, uint64_t times, struct arena *a)
+{
+    struct tres_row *rows = NULL;
+    size_t count = 0;
+
+    if (!text || tres_parse(text, &rows, &count, NULL) < 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        total_add(t, arena_copy(a, rows[i].name), NULL, rows[i].count * times);
+    tres_free(rows, count);
+}
+
+static char *tres_print(uint64_t cpus, uint64_t mem_mib, uint32_t nodes, uint64_t billing, const struct totals *gres, struct arena *a)
+{
+    struct str out;
+
+    str_init(&out);
+    str_addf(&out, "cpu=%llu", (unsigned long long)cpus);
+    if (mem_mib) {
+        str_add(&out, ",mem=");
+        mebibytes_print(mem_mib, &out);
+    }
+    if (nodes)
+        str_addf(&out, ",node=%u", nodes);
+    if (billing)
+        str_addf(&out, ",billing=%llu", (unsigned long long)billing);
+    for (unsigned i = 0; i < gres->count; i++)
+        str_addf(&out, ",gres/%s%s%s=%llu", gres->rows[i].name, gres->rows[i].type ? ":" : "", gres->rows[i].type ? gres->rows[i].type : "",
+                 (unsigned long long)gres->rows[i].count);
+    return arena_take(a, &out);
+}
+
+static uint32_t asked_cpus(const struct job *j)
+{
+    uint64_t cpus = (uint64_t)j->ntasks * j->cpus_per_task;
+
+    cpus = cpus < j->min_nodes ? j->min_nodes : cpus;
+    return cpus > UINT32_MAX ? UINT32_MAX : (uint32_t)cpus;
+}
+
+static void fill_tres(const struct job *j, const Wire__JobSpec *spec, Wire__JobInfo *m, struct arena *a)
+{
+    struct totals asked = { 0 }, held = { 0 }, typed = { 0 };
+    uint64_t cpus = asked_cpus(j), mem = 0, gpus = 0;
+    struct str text;
+
+    add_asked(&asked, spec->tres_per_job, 1, a);
+    add_asked(&asked, spec->tres_per_node, j->min_nodes, a);
+    add_asked(&asked, spec->tres_per_task, j->ntasks, a);
+    add_asked(&asked, spec->tres_per_socket, (uint64_t)j->min_nodes * (spec->has_sockets_per_node && spec->sockets_per_node ? spec->sockets_per_node : 1), a);
+    for (unsigned i = 0; i < asked.count; i++)
+        gpus += word_eq(asked.rows[i].name, "gpu") ? asked.rows[i].count : 0;
+    if (spec->has_cpus_per_gpu && spec->cpus_per_gpu * gpus > cpus)
+        cpus = spec->cpus_per_gpu * gpus;
+    if (spec->has_mem_per_node_mib)
+        mem = spec->mem_per_node_mib * j->min_nodes;
+    else if (spec->has_mem_per_cpu_mib)
+        mem = spec->mem_per_cpu_mib * cpus;
+    else if (spec->has_mem_per_gpu_mib)
+        mem = spec->mem_per_gpu_mib * gpus;
+    m->req_tres = tres_print(cpus, mem, j->min_nodes, cpus, &asked, a);
+    if (!j->alloc_count)
+        return;
+    mem = 0;
+    for (uint32_t i = 0; i < j->alloc_count; i++) {
+        mem += j->allocs[i].mem_mib;
+        for (uint32_t g = 0; g < j->allocs[i].gres_count; g++) {
+            total_add(&held, j->allocs[i].gres[g].name, NULL, j->allocs[i].gres[g].count);
+            total_add(&typed, j->allocs[i].gres[g].name, j->allocs[i].gres[g].type, j->allocs[i].gres[g].count);
+        }
+    }
+    m->alloc_tres = tres_print(j->total_cpus, mem, j->alloc_count, j->total_cpus, &held, a);
+    str_init(&text);
+    for (unsigned i = 0; i < typed.count; i++)
+        str_addf(&text, "%s%s%s%s:%llu", i ? "," : "", typed.rows[i].name, typed.rows[i].type ? ":" : "", typed.rows[i].type ? typed.rows[i].type : "",
+                 (unsigned long long)typed.rows[i].count);
+    m->gres_alloc = arena_take(a, &text);
+}
+
+/* ---- jobs ---- */
+
+static char *expand(const char *pattern, const char *fallback, const Wire__JobSpec *spec, const struct path_ids *ids, struct arena *a)
+{
+    struct str out;
+
+    str_init(&out);
+    path_expand(pattern && *pattern ? pattern : fallback, spec->work_dir, ids, &out);
+    return arena_take(a, &out);
+}
+
+static void fill_paths(const struct job *j, const Wire__JobSpec *spec, Wire__JobInfo *m, struct arena *a)
+{
+    struct path_ids ids = { .job_id = j->job_id, .array_job_id = j->array_job_id, .array_task_id = j->array_task_id, .user = j->user, .job_name = j->name };
+
+    if (!j->is_batch)
+        return;
+    m->std_in = expand(spec->std_in, "/dev/null", spec, &ids, a);
+    m->std_out = expand(spec->std_out, j->array_job_id ? "slurm-%A_%a.out" : "slurm-%j.out", spec, &ids, a);
+    m->std_err = spec->std_err && *spec->std_err ? expand(spec->std_err, NULL, spec, &ids, a) : m->std_out;
+}
+
+static void fill_array(const struct state *s, const struct job *j, Wire__JobInfo *m, struct arena *a)
+{
+    const struct job *root = job_root(s, j);
+    const struct array *array = root ? root->array : NULL;
+    struct str tasks;
+
+    SHOW(m, array_job_id, j->array_job_id);
+    if (j->array_task_id != UINT32_MAX)
+        SHOW(m, array_task_id, j->array_task_id);
+    if (array) {
+        if (array->limit)
+            SHOW(m, array_throttle, array->limit);
+        SHOW(m, array_count, array->task_count);
+        SHOW(m, array_min, array->min);
+        SHOW(m, array_max, array->max);
+        SHOW(m, array_step, array->step_size);
+        SHOW(m, array_running, array->running);
+    }
+    if (!job_is_task_set(j))
+        return;
+    str_init(&tasks);
+    bitmap_print_steps(&j->array->pending, &tasks);
+    if (array && array->limit && j->state == JOB_PENDING)
+        str_addf(&tasks, "%%%u", array->limit);
+    m->array_tasks = arena_take(a, &tasks);
+}
+
+static const char *pending_reason(const struct state *s, const struct job *j, int64_t now)
+{
+    enum job_reason why;
+
+    job_eligible(s, j, now, &why, NULL);
+    if (why == REASON_None && j->part_index == UINT32_MAX)
+        why = REASON_PartitionConfig;
+    return job_reason_name(why != REASON_None ? (unsigned)why : j->advice);
+}
+
+static void fill_times(const struct state *s, const struct job *j, Wire__JobInfo *m, int64_t now)
+{
+    bool limited = j->time_limit_min < MINUTES_NOT_SET;
+    int64_t start = j->start_wall_s, end = j->end_wall_s, run = 0;
+
+    if (j->state == JOB_PENDING) {
+        start = j->advice_start_wall_s ? j->advice_start_wall_s : j->begin_wall_s > now ? j->begin_wall_s : 0;
+        end = start && limited ? start + 60 * (int64_t)j->time_limit_min : 0;
+    } else if (job_state_is_end(j->state)) {
+        run = j->alloc_count ? (j->end_cluster_ms - j->start_cluster_ms) / 1000 : 0;
+    } else {
+        int64_t by_cluster = (s->cluster_ms - j->start_cluster_ms) / 1000;
+
+        run = now > j->start_wall_s ? now - j->start_wall_s : 0;
+        run = run < by_cluster ? by_cluster : run;
+        end = limited ? start + 60 * (int64_t)j->time_limit_min : 0;
+    }
+    SHOW(m, submit_wall_s, j->submit_wall_s);
+    SHOW(m, eligible_wall_s, j->eligible_wall_s ? j->eligible_wall_s : j->begin_wall_s);
+    SHOW(m, accrue_wall_s, j->eligible_wall_s);
+    SHOW(m, start_wall_s, start);
+    SHOW(m, end_wall_s, end);
+    SHOW(m, run_s, run);
+    SHOW(m, last_sched_wall_s, j->last_sched_wall_s);
+}
+
+Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fields, int64_t now, struct arena *a)
+{
+    Wire__JobInfo *m = arena_alloc(a, sizeof *m);
+    Wire__JobSpec *spec = NULL;
+    bool pending = j->state == JOB_PENDING;
+    struct str text;
+
+    wire__job_info__init(m);
+    m->job_id = j->job_id;
+    if (j->array_job_id)
+        fill_array(s, j, m, a);
+    SHOW(m, state, j->state);
+    SHOW(m, state_flags, j->flags);
+    m->reason = (char *)(pending ? pending_reason(s, j, now) : job_reason_name(j->reason));
+    SHOW(m, uid, j->uid);
+    SHOW(m, gid, j->gid);
+    m->user = j->user;
+    m->name = j->name;
+    SHOW(m, is_batch, j->is_batch);
+    SHOW(m, priority, j->held_by_admin || j->held_by_user ? 0 : j->has_priority_set || !pending ? j->priority : j->priority_advice);
+    fill_times(s, j, m, now);
+    m->partition = j->partition ? j->partition : j->part_index < (s->config ? s->config->partition_count : 0) ? s->config->partitions[j->part_index].name : NULL;
+    SHOW(m, time_limit_min, j->time_limit_min);
+    m->nodes = j->nodes;
+    if (j->alloc_count)
+        m->batch_host = j->allocs[0].node < s->node_count ? s->nodes[j->allocs[0].node].conf->name : j->allocs[0].lost_name;
+    SHOW(m, num_nodes, j->alloc_count ? j->alloc_count : j->min_nodes);
+    if (j->alloc_count || j->max_nodes)
+        SHOW(m, num_nodes_max, j->alloc_count ? j->alloc_count : j->max_nodes);
+    SHOW(m, num_cpus, j->alloc_count ? j->total_cpus : asked_cpus(j));
+    SHOW(m, num_tasks, j->ntasks);
+    SHOW(m, restarts, j->restarts);
+    SHOW(m, exit_status, j->exit_status);
+    SHOW(m, derived_status, j->derived_status);
+    SHOW(m, attempt, j->attempt);
+    if (fields & (JOB_FIELD_SPEC | JOB_FIELD_TRES | JOB_FIELD_PATHS | JOB_FIELD_TEXTS))
+        spec = job_spec(j, a);
+    if (fields & JOB_FIELD_SPEC)
+        m->spec = spec;
+    if (fields & JOB_FIELD_TRES && spec)
+        fill_tres(j, spec, m, a);
+    if (fields & JOB_FIELD_PATHS && spec)
+        fill_paths(j, spec, m, a);
+    if (fields & JOB_FIELD_LAYOUT && j->alloc_count) {
+        m->cpus_per_node = print_runs(j, false, a);
+        m->tasks_per_node = print_runs(j, true, a);
+    }
+    if (fields & JOB_FIELD_ALLOCS) {
+        m->allocs = arena_alloc(a, (j->alloc_count + 1u) * sizeof *m->allocs);
+        for (uint32_t i = 0; i < j->alloc_count; i++)
+            m->allocs[m->n_allocs++] = alloc_to_wire(s, &j->allocs[i], a);
+    }
+    if (fields & JOB_FIELD_TEXTS) {
+        m->reason_text = pending ? j->advice_text : j->reason_text;
+        m->group = j->group;
+        m->qos = spec ? spec->qos : NULL;
+        m->why_there = j->why_there;
+        m->failed_node = j->failed_node;
+        m->sched_nodes = pending ? j->sched_nodes : NULL;
+        if (pending && j->dep_count) {
+            str_init(&text);
+            dependency_print(s, j, &text);
+            m->dependency = arena_take(a, &text);
+        }
+    }
+    return m;
+}
+
+/* ---- steps ---- */
+
+Wire__StepInfo *step_info(const struct state *s, const struct job *j, const struct step *st, int64_t now, struct arena *a)
+{
+    Wire__StepInfo *m = arena_alloc(a, sizeof *m);
+    struct hostlist *names = hostlist_create();
+    struct totals gres = { 0 };
+    uint64_t cpus = 0, mem = 0;
+    uint32_t most = 0;
+    struct str text;
+
+    wire__step_info__init(m);
+    m->job_id = j->job_id;
+    m->step_id = st->step_id;
+    m->name = st->spec && st->spec->name ? st->spec->name : j->name;
+    m->partition = j->partition;
+    SHOW(m, uid, j->uid);
+    m->user = j->user;
+    for (uint32_t i = 0; i < st->alloc_count; i++) {
+        const struct node_alloc *na = &st->allocs[i];
+
+        hostlist_add(names, na->node < s->node_count ? s->nodes[na->node].conf->name : na->lost_name ? na->lost_name : "?");
+        cpus += na->cpus;
+        mem += na->mem_mib;
+        most = na->tasks > most ? na->tasks : most;
+        for (uint32_t g = 0; g < na->gres_count; g++)
+            total_add(&gres, na->gres[g].name, NULL, na->gres[g].count);
+    }
+    str_init(&text);
+    hostlist_print(names, &text);
+    m->nodes = arena_take(a, &text);
+    hostlist_destroy(names);
+    SHOW(m, ntasks, st->ntasks);
+    SHOW(m, num_nodes, st->alloc_count);
+    SHOW(m, num_cpus, (uint32_t)cpus);
+    SHOW(m, start_wall_s, st->start_wall_s);
+    SHOW(m, run_s, st->end_wall_s ? st->end_wall_s - st->start_wall_s : now > st->start_wall_s ? now - st->start_wall_s : 0);
+    SHOW(m, state, st->state);
+    if (st->spec && st->spec->has_time_limit_min)
+        SHOW(m, time_limit_min, st->spec->time_limit_min);
+    if (j->array_job_id) {
+        SHOW(m, array_job_id, j->array_job_id);
+        SHOW(m, array_task_id, j->array_task_id);
+    }
+    m->tres = tres_print(cpus, mem, st->alloc_count, 0, &gres, a);
+    m->id_text = st->step_id == STEP_BATCH ? arena_printf(a, "%s.batch", job_id_text(j, a)) : st->step_id == STEP_EXTERN ? arena_printf(a, "%s.extern", job_id_text(j, a)) :
+                 st->step_id == STEP_INTERACTIVE ? arena_printf(a, "%s.interactive", job_id_text(j, a)) : arena_printf(a, "%s.%u", job_id_text(j, a), st->step_id);
+    if (st->spec) {
+        m->std_in = st->spec->std_in;
+        m->std_out = st->spec->std_out;
+        m->std_err = st->spec->std_err;
+    }
+    SHOW(m, tasks_per_node_max, most);
+    return m;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* life.c - carries out the table of rules.c on one job, and moves what hangs on it: ledger, array, dependents, events.
+ *
+ * Resources are given back node by node, each when its agent has said that nothing of the job is alive there or when the node is lost;
+ * the job leaves COMPLETING with the last. Who waits for the job hears of its end only then, so a dependent never meets its parent's rest.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/duration.h"
+#include "state/private.h"
+
+#define REQUEUE_DELAY_S 2       /* a requeued job is not started again within the same moment that made it fail */
+#define OOM_STATUS 125          /* "0:125" */
+
+int refuse(struct doing *d, int code, int slurm_errno, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    d->result->code = code;
+    d->result->slurm_errno = slurm_errno;
+    d->result->text = arena_copy(d->arena, text);
+    return code;
+}
+
+struct event *tell(struct doing *d, enum event_kind kind, const struct job *j)
+{
+    struct event *e;
+
+    if (d->event_count == d->event_room)
+        d->events = mem_grow(d->events, d->event_room = d->event_room ? 2 * d->event_room : 16, sizeof *d->events);
+    e = &d->events[d->event_count++];
+    *e = (struct event){ .kind = kind, .step_id = EVENT_NO_STEP, .node = UINT32_MAX };
+    if (j) {
+        e->job_id = j->job_id;
+        e->attempt = j->attempt;
+    }
+    return e;
+}
+
+void job_kill_event(struct doing *d, const struct job *j)
+{
+    tell(d, EV_JOB_KILL, j)->full = true;
+}
+
+static bool job_is_empty(const struct job *j)
+{
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        if (!j->allocs[i].gone)
+            return false;
+    return true;
+}
+
+static void job_completing(struct state *s, struct job *j)
+{
+    if (j->flags & JOB_FLAG_COMPLETING)
+        return;
+    j->flags |= JOB_FLAG_COMPLETING;
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        if (!j->allocs[i].gone && j->allocs[i].node != NODE_REMOVED)
+            s->nodes[j->allocs[i].node].completing++;
+}
+
+/* The job has nothing there any more: its share of the ledger is free. */
+static void alloc_free(struct doing *d, struct job *j, uint32_t i)
+{
+    if (j->allocs[i].gone)
+        return;
+    j->allocs[i].gone = true;
+    ledger_release(d->s, j, &j->allocs[i]);
+}
+
+static void job_end(struct doing *d, struct job *j, const struct job_rule *rule, const struct job_detail *detail)
+{
+    static const enum job_reason reasons[HAPPENING_COUNT] = {
+        [JOB_TIMEOUT_] = REASON_TimeLimit, [JOB_DEADLINE_] = REASON_DeadLine, [JOB_NODE_LOST_] = REASON_NodeDown,
+        [JOB_LAUNCH_FAILED_] = REASON_JobLaunchFailure, [JOB_OOM_] = REASON_OutOfMemory, [JOB_EXIT_BAD_] = REASON_NonZeroExitCode };
+    struct state *s = d->s;
+
+    job_set_state(s, j, (unsigned)rule->state);
+    j->end_wall_s = s->wall_ms / 1000;
+    j->end_cluster_ms = s->cluster_ms;
+    j->reason = detail && detail->reason ? detail->reason : reasons[rule->what];
+    if (rule->what == JOB_EXIT_OK_ || rule->what == JOB_EXIT_BAD_)
+        j->exit_status = detail ? detail->status : 0;
+    if (rule->what == JOB_EXIT_BAD_ && detail && WTERMSIG(detail->status))
+        j->reason = REASON_RaisedSignal;
+    if (rule->what == JOB_OOM_)
+        j->exit_status = OOM_STATUS;
+    if (rule->what == JOB_LAUNCH_FAILED_)
+        j->exit_status = detail && detail->status ? detail->status : 1 << 8;
+    text_set(&j->reason_text, detail ? detail->text : NULL);
+    j->flags &= ~(JOB_FLAG_REQUEUE | JOB_FLAG_REQUEUE_HOLD | JOB_FLAG_CONFIGURING);
+    j->kill_pending = true;
+    if (rule->next == PHASE_COMPLETING)
+        job_completing(s, j);
+    tell(d, EV_JOB_ENDED, j);
+}
+
+static void job_gone(struct doing *d, struct job *j)
+{
+    struct state *s = d->s;
+
+    j->flags &= ~JOB_FLAG_COMPLETING;
+    for (struct step *st = j->steps; st; st = st->next)
+        if (!job_state_is_end(st->state)) {
+            st->state = JOB_CANCELLED;
+            st->end_wall_s = s->wall_ms / 1000;
+            tell(d, EV_STEP_ENDED, j)->step_id = st->step_id;
+        }
+    array_task_ended(s, j, j->state == JOB_COMPLETE);
+    table_put(&s->priv->ended, j->job_id, j);
+    tell(d, EV_JOB_GONE, j);
+    name_moved(d, j);
+    dependency_leave(j);
+    dependency_notify(d, j);
+}
+
+/* Pending again, as when it was submitted, but for attempt, restarts and a moment's delay. */
+static void job_again(struct doing *d, struct job *j)
+{
+    struct state *s = d->s;
+    bool was_end = job_state_is_end(j->state);
+
+    table_del(&s->priv->ended, j->job_id);
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        node_alloc_fini(&j->allocs[i]);
+    free(j->allocs);
+    j->allocs = NULL;
+    j->alloc_count = 0;
+    text_set(&j->nodes, NULL);
+    text_set(&j->why_there, NULL);
+    text_set(&j->reason_text, NULL);
+    steps_drop(d, j);
+    j->next_step = 0;
+    if (j->reason != REASON_JobHoldMaxRequeue)
+        j->reason = REASON_None;
+    if (j->flags & JOB_FLAG_REQUEUE_HOLD)
+        j->held_by_user = true;
+    j->flags = 0;
+    job_set_state(s, j, JOB_PENDING);
+    j->restarts++;
+    j->start_wall_s = j->start_cluster_ms = j->end_wall_s = j->end_cluster_ms = 0;
+    j->exit_status = j->derived_status = 0;
+    j->kill_pending = false;
+    j->total_cpus = 0;
+    j->begin_wall_s = s->wall_ms / 1000 + REQUEUE_DELAY_S;
+    j->eligible_wall_s = j->begin_wall_s;
+    array_task_requeued(s, j, was_end);
+    if (was_end)
+        name_enter(s, j);
+    tell(d, EV_JOB_REQUEUED, j);
+    name_moved(d, j);
+}
+
+int job_happens(struct doing *d, struct job *j, enum job_happening what, const struct job_detail *detail)
+{
+    enum job_phase phase = job_phase(j);
+    const struct job_rule *rule = job_rule(phase, what);
+
+    if (!rule)
+        return SPUR_ESTALE;
+    if (rule->effects & EFFECT_CHARGE) {
+        job_set_state(d->s, j, JOB_RUNNING);
+        j->attempt++;
+        for (uint32_t i = 0; i < j->alloc_count; i++)
+            ledger_charge(d->s, j, &j->allocs[i]);
+        tell(d, EV_JOB_STARTED, j)->node = j->allocs[0].node;
+        array_task_started(d->s, j);
+        name_moved(d, j);
+        dependency_notify(d, j);
+    }
+    if (rule->effects & EFFECT_ASK) {
+        j->flags |= JOB_FLAG_REQUEUE;
+        job_completing(d->s, j);
+        j->kill_pending = true;
+    }
+    if (rule->effects & EFFECT_END)
+        job_end(d, j, rule, detail);
+    if (phase == PHASE_COMPLETING && (what == JOB_EXIT_OK_ || what == JOB_EXIT_BAD_) && detail && (j->state == JOB_CANCELLED || j->state == JOB_TIMEOUT))
+        j->exit_status = detail->status;        /* how its script died, as people expect to see it */
+    if (rule->effects & EFFECT_KILL) {
+        if (job_is_empty(j))
+            return job_happens(d, j, JOB_EMPTY_, NULL);
+        job_kill_event(d, j);
+    }
+    if (rule->effects & EFFECT_GONE)
+        job_gone(d, j);
+    if (rule->effects & EFFECT_AGAIN)
+        job_again(d, j);
+    return 0;
+}
+
+void job_node_gone(struct doing *d, struct job *j, uint32_t i)
+{
+    if (j->allocs[i].gone)
+        return;
+    alloc_free(d, j, i);
+    if (job_is_empty(j))
+        job_happens(d, j, JOB_EMPTY_, NULL);    /* a job that still runs elsewhere in name only is not ended by this: ESTALE */
+}
+
+/* --no-kill: an allocation may outlive one of its nodes, unless that is where its script runs. */
+static bool job_survives(const struct job *j, uint32_t i)
+{
+    uint32_t others = 0;
+
+    for (uint32_t k = 0; k < j->alloc_count; k++)
+        others += k != i && !j->allocs[k].gone;
+    return j->no_kill && others && !(j->is_batch && i == 0);
+}
+
+void job_lost_on(struct doing *d, struct job *j, uint32_t i, const char *why)
+{
+    const struct node_alloc *a = &j->allocs[i];
+    const char *name = a->node == NODE_REMOVED ? a->lost_name : d->s->nodes[a->node].conf->name;
+    struct job_detail detail = { .reason = REASON_NodeDown, .text = why };
+    enum job_phase phase = job_phase(j);
+    int64_t most;
+
+    if (a->gone)
+        return;
+    if (phase == PHASE_COMPLETING || phase == PHASE_REQUEUEING) {
+        job_node_gone(d, j, i);
+        return;
+    }
+    text_set(&j->failed_node, name);
+    if (job_survives(j, i)) {
+        steps_gone_on(d, j, a->node);
+        alloc_free(d, j, i);
+        tell(d, EV_JOB_CHANGED, j);
+        return;
+    }
+    alloc_free(d, j, i);
+    most = d->s->config ? config_number(d->s->config, CONF_MaxBatchRequeue) : 5;
+    if (!j->is_batch || !j->requeue) {
+        job_happens(d, j, JOB_NODE_LOST_, &detail);
+        return;
+    }
+    if (most > 0 && j->restarts >= most) {
+        j->flags |= JOB_FLAG_REQUEUE_HOLD;
+        j->reason = REASON_JobHoldMaxRequeue;
+    }
+    job_happens(d, j, JOB_REQUEUE_, NULL);
+}
+
+void job_print_nodes(struct state *s, struct job *j)
+{
+    struct hostlist *names = hostlist_create();
+    struct str text;
+
+    str_init(&text);
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        hostlist_add(names, j->allocs[i].node == NODE_REMOVED ? j->allocs[i].lost_name : s->nodes[j->allocs[i].node].conf->name);
+    hostlist_print(names, &text);
+    text_set(&j->nodes, text.text);
+    str_fini(&text);
+    hostlist_destroy(names);
+}
+
+/* Runs j on these allocations, which op_start has checked against the ledger; they change owner. */
+int job_start(struct doing *d, struct job *j, const Wire__OpStart *o, struct node_alloc *take_allocs, uint32_t count)
+{
+    struct state *s = d->s;
+    const struct config_partition *part = o->partition ? config_partition_find(s->config, o->partition) : NULL;
+
+    j->exclusive |= part && part->exclusive_nodes;
+    j->allocs = take_allocs;
+    j->alloc_count = count;
+    j->total_cpus = 0;
+    for (uint32_t i = 0; i < count; i++)
+        j->total_cpus += take_allocs[i].cpus;
+    if (o->has_ntasks && o->ntasks)
+        j->ntasks = o->ntasks;
+    if (part) {
+        text_set(&j->partition, part->name);
+        j->part_index = (uint32_t)(part - s->config->partitions);
+    }
+    part = j->part_index < s->config->partition_count ? &s->config->partitions[j->part_index] : NULL;
+    if (part && j->time_limit_min == MINUTES_NOT_SET)
+        j->time_limit_min = part->default_time_min != MINUTES_NOT_SET ? part->default_time_min : part->max_time_min;
+    if (o->has_priority && !j->has_priority_set)
+        j->priority = o->priority;
+    text_set(&j->why_there, o->why);
+    j->start_wall_s = s->wall_ms / 1000;
+    j->start_cluster_ms = s->cluster_ms;
+    j->last_sched_wall_s = j->start_wall_s;
+    if (!j->eligible_wall_s)
+        j->eligible_wall_s = j->start_wall_s;
+    j->reason = REASON_None;
+    j->kill_pending = false;
+    dependency_started(j);
+    job_print_nodes(s, j);
+    return job_happens(d, j, JOB_START_, NULL);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* overlay.h - the memory behind a view, shared by view.c and overlay.c. Internal to state/. */
+#ifndef STATE_OVERLAY_H
+#define STATE_OVERLAY_H
+
+#include "state/private.h"
+
+struct view_base {
+    struct spur_view view;
+    struct spur_node_view *nodes;   /* and behind them, in the same memory, word_at, gres_at and core_at */
+    size_t   *word_at, *gres_at, *core_at;
+    uint64_t *words; size_t word_count;
+    struct spur_gres_view *gres; size_t gres_count;
+    uint16_t *threads; size_t core_count;   /* threads held of each core */
+    struct bitmap dirty; bool is_dirty;
+    char    **ids; uint32_t id_count;       /* names and types of generic resources; id is index + 1 */
+};
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pack.h - snapshot messages of jobs and nodes. They borrow from the record: pack them before it changes. Internal to state/. */
+#ifndef STATE_PACK_H
+#define STATE_PACK_H
+
+#include "state/private.h"
+
+Wire__NodeAlloc *alloc_to_wire(const struct state *s, const struct node_alloc *a, struct arena *arena);
+Wire__SnapJob  *job_pack(const struct state *s, const struct job *j, struct arena *arena);
+struct job     *job_unpack(struct state *s, const Wire__SnapJob *m);
+Wire__SnapNode *node_pack(const struct node *n, struct arena *arena);
+bool            node_unpack(struct state *s, const Wire__SnapNode *m);
+
+#endif

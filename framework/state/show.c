@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* show.c - nodes and partitions as people see them: what sinfo counts with, and scontrol's KEY=VALUE pairs in its order. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "state/private.h"
+
+#define SHOW(m, field, value) do { (m)->has_##field = 1; (m)->field = (value); } while (0)
+
+static char *arena_take(struct arena *a, struct str *s)
+{
+    char *text = s->len ? arena_copy(a, s->text) : NULL;
+
+    str_fini(s);
+    return text;
+}
+
+static void print_cpu_mem(uint64_t cpus, uint64_t mem_mib, struct str *out)
+{
+    if (cpus)
+        str_addf(out, "cpu=%llu", (unsigned long long)cpus);
+    if (mem_mib) {
+        str_add(out, out->len ? ",mem=" : "mem=");
+        mebibytes_print(mem_mib, out);
+    }
+}
+
+/* One row a name, types added up: ",gres/gpu=8". */
+static void print_gres(const struct node *n, bool used, struct str *out)
+{
+    for (uint32_t i = 0; i < n->gres_count; i++) {
+        uint64_t sum = 0;
+        bool first = true;
+
+        for (uint32_t k = 0; k < n->gres_count; k++)
+            if (word_eq(n->gres[k].name, n->gres[i].name)) {
+                first &= k >= i;
+                sum += used ? n->gres[k].used : n->gres[k].total;
+            }
+        if (first && (sum || !used))
+            str_addf(out, "%sgres/%s=%llu", out->len ? "," : "", n->gres[i].name, (unsigned long long)sum);
+    }
+}
+
+static char *gres_used(const struct node *n, struct arena *a)
+{
+    struct str out;
+
+    str_init(&out);
+    for (uint32_t i = 0; i < n->gres_count; i++) {
+        const struct node_gres *g = &n->gres[i];
+
+        str_addf(&out, "%s%s%s%s:%llu", i ? "," : "", g->name, g->type ? ":" : "", g->type ? g->type : "", (unsigned long long)g->used);
+        if (g->all_mask) {
+            struct bitmap held = { 64, (uint64_t *)&g->used_mask };
+
+            str_add(&out, "(IDX:");
+            if (g->used_mask)
+                bitmap_print(&held, &out);
+            else
+                str_add(&out, "N/A");
+            str_add_char(&out, ')');
+        }
+    }
+    return arena_take(a, &out);
+}
+
+static char *partitions_of(const struct state *s, const struct node *n, struct arena *a)
+{
+    struct str out;
+
+    str_init(&out);
+    for (size_t i = 0; i < s->config->partition_count; i++)
+        if (bitmap_test(&s->config->partitions[i].nodes, n->index))
+            str_addf(&out, "%s%s", out.len ? "," : "", s->config->partitions[i].name);
+    return arena_take(a, &out);
+}
+
+Wire__NodeInfo *node_info(const struct state *s, const struct node *n, struct arena *a)
+{
+    Wire__NodeInfo *m = arena_alloc(a, sizeof *m);
+    const struct config_node *c = n->conf;
+    const char *features = n->features ? n->features : c->features;
+    struct str text;
+
+    wire__node_info__init(m);
+    m->name = c->name;
+    SHOW(m, state, node_state_now(n));
+    SHOW(m, state_flags, node_flags_now(n));
+    m->addr = n->addr ? n->addr : c->addr ? c->addr : c->name;
+    m->hostname = n->hostname ? n->hostname : c->hostname ? c->hostname : c->name;
+    SHOW(m, port, c->port);
+    SHOW(m, boards, c->boards);
+    SHOW(m, sockets, c->sockets);
+    SHOW(m, cores_per_socket, c->cores_per_socket);
+    SHOW(m, threads_per_core, c->threads_per_core);
+    SHOW(m, cpus, c->cpus);
+    SHOW(m, cpus_alloc, n->cpus_used);
+    SHOW(m, mem_mib, c->mem_mib);
+    SHOW(m, mem_alloc_mib, n->mem_used);
+    if (n->mem_free_mib)
+        SHOW(m, mem_free_mib, n->mem_free_mib);
+    SHOW(m, tmp_mib, c->tmp_mib);
+    SHOW(m, weight, n->weight);
+    m->features = features && *features ? (char *)features : NULL;
+    m->gres = c->gres_text;
+    m->gres_used = gres_used(n, a);
+    m->partitions = partitions_of(s, n, a);
+    m->reason = n->reason;
+    m->reason_user = n->reason_user;
+    SHOW(m, reason_uid, n->reason_uid);
+    SHOW(m, reason_wall_s, n->reason_wall_s);
+    m->version = n->version;
+    m->os = n->os;
+    m->arch = n->arch;
+    SHOW(m, boot_wall_s, n->boot_wall_s);
+    SHOW(m, agent_start_wall_s, n->agent_start_wall_s);
+    SHOW(m, last_busy_wall_s, n->last_busy_wall_s);
+    if (n->heard_ms || n->load_hundredths)
+        SHOW(m, load_hundredths, n->load_hundredths);
+    str_init(&text);
+    print_cpu_mem(c->cpus, c->mem_mib, &text);
+    str_addf(&text, ",billing=%u", c->cpus);
+    print_gres(n, false, &text);
+    m->cfg_tres = arena_take(a, &text);
+    str_init(&text);
+    print_cpu_mem(n->cpus_used, n->mem_used, &text);
+    print_gres(n, true, &text);
+    m->alloc_tres = arena_take(a, &text);
+    m->comment = n->comment;
+    m->extra = n->extra;
+    m->instance_id = n->instance_id;
+    m->instance_type = n->instance_type;
+    SHOW(m, core_spec, c->core_spec);
+    SHOW(m, mem_spec_mib, c->mem_spec_mib);
+    return m;
+}
+
+/* ---- partitions ---- */
+
+struct pairs { Wire__PartitionInfo *m; struct arena *a; size_t room; };
+
+static void pair(struct pairs *p, const char *key, const char *value)
+{
+    Wire__KeyValue *kv = arena_alloc(p->a, sizeof *kv);
+
+    if (p->m->n_show == p->room)
+        return;
+    wire__key_value__init(kv);
+    kv->key = (char *)key;
+    kv->value = (char *)value;
+    p->m->show[p->m->n_show++] = kv;
+}
+
+static void pair_count(struct pairs *p, const char *key, uint32_t n)
+{
+    pair(p, key, n == UINT32_MAX ? "UNLIMITED" : arena_printf(p->a, "%u", n));
+}
+
+static void pair_flag(struct pairs *p, const char *key, bool yes)
+{
+    pair(p, key, yes ? "YES" : "NO");
+}
+
+static void pair_minutes(struct pairs *p, const char *key, uint32_t minutes)
+{
+    struct str text;
+
+    str_init(&text);
+    minutes_print(minutes, &text);
+    pair(p, key, arena_take(p->a, &text));
+}
+
+/* Its own, or the one for all partitions. */
+static void pair_memory(struct pairs *p, const struct state *s, bool is_def, bool set, bool by_cpu, uint64_t cpu, uint64_t node)
+{
+    int64_t all_cpu = config_number(s->config, is_def ? CONF_DefMemPerCPU : CONF_MaxMemPerCPU), all_node = config_number(s->config, is_def ? CONF_DefMemPerNode : CONF_MaxMemPerNode);
+    uint64_t mib = by_cpu ? cpu : node;
+
+    if (!set) {
+        by_cpu = all_cpu > 0;
+        mib = (uint64_t)(all_cpu > 0 ? all_cpu : all_node > 0 ? all_node : 0);
+    }
+    pair(p, is_def ? by_cpu ? "DefMemPerCPU" : "DefMemPerNode" : by_cpu ? "MaxMemPerCPU" : "MaxMemPerNode", mib ? arena_printf(p->a, "%llu", (unsigned long long)mib) : "UNLIMITED");
+}
+
+static void show_limits(struct pairs *p, const struct state *s, const struct config_partition *c)
+{
+    pair(p, "AllowGroups", c->allow_groups ? c->allow_groups : "ALL");
+    if (c->allow_accounts || !c->deny_accounts)
+        pair(p, "AllowAccounts", c->allow_accounts ? c->allow_accounts : "ALL");
+    else
+        pair(p, "DenyAccounts", c->deny_accounts);
+    if (c->allow_qos || !c->deny_qos)
+        pair(p, "AllowQos", c->allow_qos ? c->allow_qos : "ALL");
+    else
+        pair(p, "DenyQos", c->deny_qos);
+    pair(p, "AllocNodes", c->alloc_nodes ? c->alloc_nodes : "ALL");
+    if (c->alternate)
+        pair(p, "Alternate", c->alternate);
+    pair_flag(p, "Default", c->is_default);
+    if (c->cpu_bind)
+        pair(p, "CpuBind", c->cpu_bind);
+    pair(p, "QoS", c->qos ? c->qos : "N/A");
+    if (c->default_time_min == MINUTES_NOT_SET)
+        pair(p, "DefaultTime", "NONE");
+    else
+        pair_minutes(p, "DefaultTime", c->default_time_min);
+    pair_flag(p, "DisableRootJobs", c->disable_root_jobs);
+    pair_flag(p, "ExclusiveUser", c->exclusive_user);
+    pair(p, "GraceTime", arena_printf(p->a, "%u", c->grace_time));
+    pair_flag(p, "Hidden", c->hidden);
+    pair_count(p, "MaxNodes", c->max_nodes);
+    pair_minutes(p, "MaxTime", c->max_time_min);
+    pair(p, "MinNodes", arena_printf(p->a, "%u", c->min_nodes));
+    pair_flag(p, "LLN", c->lln);
+    pair_count(p, "MaxCPUsPerNode", c->max_cpus_per_node);
+    pair_count(p, "MaxCPUsPerSocket", c->max_cpus_per_socket);
+    if (c->nodesets)
+        pair(p, "NodeSets", c->nodesets);
+    pair(p, "Nodes", c->nodes_text && *c->nodes_text ? c->nodes_text : "(null)");
+    (void)s;
+}
+
+static void show_policy(struct pairs *p, const struct state *s, const struct config_partition *c, uint64_t cpus, uint32_t nodes)
+{
+    const char *preempt = c->preempt_mode ? c->preempt_mode : config_text(s->config, CONF_PreemptMode);
+
+    pair(p, "PriorityJobFactor", arena_printf(p->a, "%u", c->priority_job_factor));
+    pair(p, "PriorityTier", arena_printf(p->a, "%u", c->priority_tier));
+    pair_flag(p, "RootOnly", c->root_only);
+    pair_flag(p, "ReqResv", c->req_resv);
+    pair(p, "OverSubscribe", c->oversubscribe);
+    pair(p, "OverTimeLimit", c->over_time_limit == MINUTES_NOT_SET ? "NONE" : c->over_time_limit == MINUTES_UNLIMITED ? "UNLIMITED" :
+         arena_printf(p->a, "%u", c->over_time_limit));
+    pair(p, "PreemptMode", preempt ? preempt : "OFF");
+    pair(p, "State", c->state);
+    pair(p, "TotalCPUs", arena_printf(p->a, "%llu", (unsigned long long)cpus));
+    pair(p, "TotalNodes", arena_printf(p->a, "%u", nodes));
+    pair(p, "SelectTypeParameters", c->select_params ? c->select_params : "NONE");
+    if (c->resume_timeout)
+        pair(p, "ResumeTimeout", c->resume_timeout);
+    if (c->suspend_timeout)
+        pair(p, "SuspendTimeout", c->suspend_timeout);
+    if (c->suspend_time)
+        pair(p, "SuspendTime", c->suspend_time);
+    if (c->power_down_on_idle)
+        pair(p, "PowerDownOnIdle", "YES");
+    pair(p, "JobDefaults", c->job_defaults ? c->job_defaults : "(null)");
+    pair_memory(p, s, true, c->def_mem_set, c->def_mem_is_cpu, c->def_mem_per_cpu, c->def_mem_per_node);
+    pair_memory(p, s, false, c->max_mem_set, c->max_mem_is_cpu, c->max_mem_per_cpu, c->max_mem_per_node);
+}
+
+Wire__PartitionInfo *partition_info(const struct state *s, const struct config_partition *c, struct arena *a)
+{
+    Wire__PartitionInfo *m = arena_alloc(a, sizeof *m);
+    struct pairs p = { m, a, 56 };
+    uint64_t cpus = 0, mem = 0, gres[16] = { 0 };
+    const char *names[16];
+    unsigned count = 0;
+    uint32_t nodes = 0;
+    struct str text;
+
+    for (size_t i = bitmap_first(&c->nodes); i < c->nodes.bits && i < s->node_count; i = bitmap_next(&c->nodes, i)) {
+        const struct node *n = &s->nodes[i];
+
+        nodes++;
+        cpus += n->conf->cpus;
+        mem += n->conf->mem_mib;
+        for (uint32_t g = 0; g < n->gres_count; g++) {
+            unsigned k = 0;
+
+            while (k < count && !word_eq(names[k], n->gres[g].name))
+                k++;
+            if (k == count && count < 16)
+                names[count++] = n->gres[g].name;
+            if (k < 16)
+                gres[k] += n->gres[g].total;
+        }
+    }
+    wire__partition_info__init(m);
+    m->name = c->name;
+    m->nodes = c->nodes_text;
+    m->state = c->state;
+    SHOW(m, is_default, c->is_default);
+    SHOW(m, hidden, c->hidden);
+    SHOW(m, max_time_min, c->max_time_min);
+    SHOW(m, default_time_min, c->default_time_min);
+    SHOW(m, min_nodes, c->min_nodes);
+    SHOW(m, max_nodes, c->max_nodes);
+    SHOW(m, priority_tier, c->priority_tier);
+    SHOW(m, priority_job_factor, c->priority_job_factor);
+    m->oversubscribe = c->oversubscribe;
+    SHOW(m, root_only, c->root_only);
+    m->allow_groups = c->allow_groups;
+    m->preempt_mode = c->preempt_mode;
+    SHOW(m, total_cpus, (uint32_t)cpus);
+    SHOW(m, total_nodes, nodes);
+    SHOW(m, max_cpus_per_node, c->max_cpus_per_node);
+    m->alloc_nodes = c->alloc_nodes;
+    str_init(&text);
+    print_cpu_mem(cpus, mem, &text);
+    str_addf(&text, "%snode=%u,billing=%llu", text.len ? "," : "", nodes, (unsigned long long)cpus);
+    for (unsigned k = 0; k < count; k++)
+        str_addf(&text, ",gres/%s=%llu", names[k], (unsigned long long)gres[k]);
+    m->tres = arena_take(a, &text);
+    m->show = arena_alloc(a, p.room * sizeof *m->show);
+    pair(&p, "PartitionName", c->name);
+    show_limits(&p, s, c);
+    show_policy(&p, s, c, cpus, nodes);
+    pair(&p, "TRES", m->tres);
+    if (c->tres_weights)
+        pair(&p, "TRESBillingWeights", c->tres_weights);
+    return m;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* submit.c - a new job or array: limits that only the truth can check, its id, its record. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "state/private.h"
+
+#define GROUPS_MAX 65536
+
+static int array_make(struct doing *d, struct job *j, const char *text, struct spur_error *err)
+{
+    const struct config *c = d->s->config;
+    int64_t most = c ? config_number(c, CONF_MaxArraySize) : 1001;
+    struct array *a = mem_alloc(sizeof *a);
+    size_t second;
+    int rc;
+
+    if (most <= 0) {
+        free(a);
+        return spur_fail(err, SPUR_EUNSUPPORTED, "array %.60s: job arrays are switched off here (MaxArraySize=0)", text);
+    }
+    rc = array_parse(text, most > 4000001 ? 4000001 : (uint32_t)most, &a->pending, &a->limit, err);
+    if (rc < 0) {
+        free(a);
+        return rc;
+    }
+    a->task_count = (uint32_t)bitmap_count(&a->pending);
+    a->min = (uint32_t)bitmap_first(&a->pending);
+    a->max = (uint32_t)bitmap_last(&a->pending);
+    second = bitmap_next(&a->pending, a->min);
+    a->step_size = second < a->pending.bits ? (uint32_t)second - a->min : 1;
+    for (size_t t = second; t < a->pending.bits; t = bitmap_next(&a->pending, t)) {
+        size_t next = bitmap_next(&a->pending, t);
+
+        if (next < a->pending.bits && next - t != a->step_size)
+            a->step_size = 1;
+    }
+    j->array = a;
+    j->array_job_id = j->job_id;
+    return 0;
+}
+
+static uint32_t first_partition(const struct state *s, const char *names)
+{
+    const char *comma = names ? strchr(names, ',') : NULL;
+    char *first = comma ? mem_copy_n(names, (size_t)(comma - names)) : mem_copy(names);
+    const struct config_partition *p = s->config && first ? config_partition_find(s->config, first) : NULL;
+
+    free(first);
+    return p ? (uint32_t)(p - s->config->partitions) : UINT32_MAX;
+}
+
+uint32_t job_part_index(const struct state *s, const struct job *j)
+{
+    ptrdiff_t fallback = s->config ? config_default_partition(s->config) : -1;
+
+    return j->partition ? first_partition(s, j->partition) : fallback >= 0 ? (uint32_t)fallback : UINT32_MAX;
+}
+
+void op_submit(struct doing *d, const Wire__OpSubmit *o)
+{
+    struct state *s = d->s;
+    const Wire__JobSpec *spec = o->spec;
+    int64_t most = s->config ? config_number(s->config, CONF_MaxJobCount) : 10000;
+    struct spur_error err = { 0 };
+    struct job *j;
+    uint32_t id;
+    uint64_t tasks;
+
+    if (!s->config) {
+        refuse(d, SPUR_EBUSY, 0, "the cluster has no configuration yet");
+        return;
+    }
+    if (o->n_groups > GROUPS_MAX) {
+        refuse(d, SPUR_ELIMIT, 0, "%zu groups, the limit is %d", o->n_groups, GROUPS_MAX);
+        return;
+    }
+    if ((spec->has_script_hash && spec->script_hash.len != 32) || (spec->has_env_hash && spec->env_hash.len != 32)) {
+        refuse(d, SPUR_EINVAL, 0, "a script or environment is named by something that is no hash");
+        return;
+    }
+    if (most > 0 && s->priv->task_total >= (uint64_t)most) {
+        refuse(d, SPUR_ELIMIT, 0, "%llu jobs are known, MaxJobCount is %lld: try again when some have ended", (unsigned long long)s->priv->task_total, (long long)most);
+        return;
+    }
+    id = job_next_id(s);
+    if (!id) {
+        refuse(d, SPUR_ELIMIT, 0, "every job id from FirstJobId to MaxJobId is in use");
+        return;
+    }
+    j = job_create(s, id);
+    job_take_spec(j, spec);
+    if (spec->array && *spec->array && array_make(d, j, spec->array, &err) < 0)
+        goto refused;
+    tasks = j->array ? j->array->task_count : 1;
+    if (most > 0 && s->priv->task_total + tasks > (uint64_t)most) {
+        spur_fail(&err, SPUR_ELIMIT, "array of %llu tasks: %llu jobs are known, MaxJobCount is %lld", (unsigned long long)tasks,
+                  (unsigned long long)s->priv->task_total, (long long)most);
+        goto refused;
+    }
+    j->uid = o->uid;
+    j->gid = o->gid;
+    text_set(&j->user, o->user);
+    text_set(&j->group, o->group);
+    j->group_count = (uint32_t)o->n_groups;
+    j->groups = o->n_groups ? mem_copy_bytes(o->groups, o->n_groups * sizeof *o->groups) : NULL;
+    j->requeue = spec->has_requeue ? spec->requeue : config_number(s->config, CONF_JobRequeue) != 0;
+    j->part_index = job_part_index(s, j);
+    j->submit_wall_s = s->wall_ms / 1000;
+    j->submit_cluster_ms = s->cluster_ms;
+    j->held_by_user = spec->hold || (spec->has_priority && spec->priority == 0);
+    j->has_priority_set = spec->has_priority && spec->priority != 0;
+    j->priority = j->has_priority_set ? spec->priority : 0;
+    if (spec->dependency && *spec->dependency && dependency_set(d, j, spec->dependency, &err) < 0) {
+        d->result->slurm_errno = ESLURM_DEPENDENCY;
+        goto refused;
+    }
+    j->has_script = spec->has_script_hash;
+    j->has_env = spec->has_env_hash;
+    if (j->has_script)
+        memcpy(j->script_hash, spec->script_hash.data, 32);
+    if (j->has_env)
+        memcpy(j->env_hash, spec->env_hash.data, 32);
+    if (!j->dep_count && !j->held_by_user)
+        j->eligible_wall_s = j->begin_wall_s > j->submit_wall_s ? j->begin_wall_s : j->submit_wall_s;
+    job_enter(s, j);
+    d->result->job_id = id;
+    tell(d, EV_JOB_SUBMITTED, j);
+    dependency_enter(d, j);
+    return;
+
+refused:
+    refuse(d, err.code, d->result->slurm_errno, "%s", err.text);
+    job_destroy(j);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_state.c - runs the suites of state/. */
+#include "test_state.h"
+
+int main(void)
+{
+    SRunner *r = srunner_create(life_suite());
+    int failed;
+
+    srunner_run_all(r, CK_ENV);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_state.h - what the tests of state/ share: one op at a time onto a state, with its result and events at hand. */
+#ifndef TEST_STATE_H
+#define TEST_STATE_H
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "state/private.h"
+
+struct stage {
+    struct state *s;
+    struct arena arena;         /* of the last op */
+    struct applied last;
+};
+
+void stage_open(struct stage *g, const char *text);
+void stage_close(struct stage *g);
+int  stage_op(struct stage *g, Wire__Op *op);           /* result code */
+void stage_wait(struct stage *g, int64_t seconds);      /* both clocks */
+unsigned stage_events(const struct stage *g, enum event_kind kind);
+
+int  do_submit(struct stage *g, const Wire__JobSpec *spec, uint32_t uid);       /* job id, or a negative code */
+int  do_simple(struct stage *g, const char *name, const char *array, const char *dependency);
+int  do_start(struct stage *g, uint32_t job_id, uint32_t task, const char *node, const char *cores);
+int  do_report(struct stage *g, uint32_t job_id, int kind, const char *node, uint32_t attempt, int status);
+int  do_cancel(struct stage *g, uint32_t job_id, const char *tasks);
+int  do_run(struct stage *g, uint32_t job_id, uint32_t task, int status);       /* start on the first free core, run, end, gone */
+int  do_update(struct stage *g, uint32_t job_id, const char *tasks, int verb, const char *key, const char *value, bool by_admin);
+int  do_register(struct stage *g, const char *node, uint64_t mem_mib, uint32_t cpus, const char *boot_id, const Wire__RunningStep *step);
+
+/* The invariants that hold after any op; fails the test with the name of the broken one. */
+void stage_check(const struct stage *g);
+/* Saves and loads; the copy has the same digest. */
+struct state *stage_copy(const struct stage *g);
+
+Suite *rules_suite(void);
+Suite *life_suite(void);
+Suite *array_suite(void);
+Suite *dependency_suite(void);
+Suite *node_suite(void);
+Suite *text_suite(void);
+Suite *random_suite(void);
+
+#endif
