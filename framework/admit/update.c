@@ -213,6 +213,23 @@ static int check_verb(struct updater *u, const struct job *j)
     return 0;
 }
 
+/* Points in time become Unix seconds here: apply, which must be the same on every replica, knows no time zone. */
+static Wire__KeyValue **resolve_times(struct updater *u)
+{
+    Wire__KeyValue **set = arena_alloc(u->arena, (u->r->n_set + 1) * sizeof *set);
+
+    for (size_t i = 0; i < u->r->n_set; i++) {
+        const Wire__KeyValue *kv = u->r->set[i];
+        int64_t at;
+
+        set[i] = arena_copy_bytes(u->arena, kv, sizeof *kv);
+        if ((word_eq(kv->key, "StartTime") || word_eq(kv->key, "EligibleTime") || word_eq(kv->key, "Deadline")) && kv->value &&
+            moment_parse(kv->value, u->asker->facts->wall_ms / 1000, &at, NULL) == 0)
+            set[i]->value = arena_printf(u->arena, "%lld", (long long)at);
+    }
+    return set;
+}
+
 static int update_job(struct updater *u, const struct job *j, uint32_t job_id, const char *tasks)
 {
     Wire__OpUpdate *o;
@@ -229,7 +246,7 @@ static int update_job(struct updater *u, const struct job *j, uint32_t job_id, c
     o->job_id = job_id;
     o->tasks = arena_copy(u->arena, tasks);
     o->verb = u->r->verb;
-    o->set = u->r->set;
+    o->set = resolve_times(u);
     o->n_set = u->r->n_set;
     o->has_by_admin = true;
     o->by_admin = u->asker->rank >= RANK_OPERATOR;

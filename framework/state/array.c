@@ -182,6 +182,18 @@ uint32_t array_next_task(const struct state *s, const struct job *j)
     return UINT32_MAX;
 }
 
+/* The largest number in a list of tasks, so that its bitmap is no larger than it must be. */
+static size_t largest_number(const char *list)
+{
+    uint64_t most = 0, n = 0;
+
+    for (const char *p = list; *p; p++) {
+        n = *p >= '0' && *p <= '9' && n < 1u << 30 ? n * 10 + (uint64_t)(*p - '0') : 0;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 int job_id_parse(const char *text, uint32_t *job_id, struct bitmap *tasks, bool *has_tasks, struct spur_error *err)
 {
     enum { TASK_LIMIT = 4000001 };      /* the largest MaxArraySize */
@@ -202,7 +214,7 @@ int job_id_parse(const char *text, uint32_t *job_id, struct bitmap *tasks, bool 
     list = under[1] == '[' && len > 2 && under[len] == ']' ? mem_copy_n(under + 2, len - 2) : mem_copy(under + 1);
     if (strchr(list, '%'))
         *strchr(list, '%') = '\0';
-    bitmap_init(tasks, TASK_LIMIT);
+    bitmap_init(tasks, largest_number(list) < TASK_LIMIT ? largest_number(list) + 1 : TASK_LIMIT);
     if (bitmap_parse(tasks, list, err) < 0) {
         bitmap_fini(tasks);
         rc = spur_fail(err, SPUR_ESYNTAX, "invalid job id %.100s", text);

@@ -49,15 +49,16 @@ size_t command_records(struct doing *d, uint32_t job_id, const char *tasks, bool
         if (task < asked.bits)
             bitmap_set(&asked, task);
     } else {
-        struct bitmap wide;
+        struct bitmap wide = { 0 };
         struct spur_error err;
+        uint32_t id;
+        bool some;
 
-        bitmap_init(&wide, 4000001);
-        if (bitmap_parse(&wide, tasks, &err) == 0) {
+        if (job_id_parse(arena_printf(d->arena, "%u_[%s]", job_id, tasks), &id, &wide, &some, &err) == 0 && some) {
             bitmap_resize(&wide, asked.bits);
             bitmap_copy(&asked, &wide);
+            bitmap_fini(&wide);
         }
-        bitmap_fini(&wide);
     }
     for (size_t t = bitmap_first(&asked); t < asked.bits; t = bitmap_next(&asked, t)) {
         struct job *r = state_array_record(s, root->job_id, (uint32_t)t);
