@@ -186,12 +186,23 @@ static uint32_t tasks_of(const struct search *s, const struct spur_node_view *n,
     return tasks;
 }
 
+/* Has an idle node all that its class has? A faulty device or memory that is set aside makes it a case of its own. */
+static bool is_whole(const struct search *s, const struct spur_node_view *n)
+{
+    if (n->mem_free != n->mem_total)
+        return false;
+    for (uint32_t k = 0; k < n->gres_count && s->ask->gres_count; k++)
+        if (node_gres(n, k)->free_mask != node_gres(n, k)->all_mask || node_gres(n, k)->used)
+            return false;
+    return true;
+}
+
 /* tasks_of, remembered for the nodes of one class that are idle or looked at as if they were. */
 static uint32_t tasks_of_class(struct search *s, const struct spur_node_view *n, enum lack *lack)
 {
     struct class_room *c = &s->classes[n->class_id % CLASSES];
 
-    if (!n->class_id || (!s->as_empty && n->mem_free != n->mem_total))
+    if (!n->class_id || (!s->as_empty && !is_whole(s, n)))
         return tasks_of(s, n, lack);
     if (c->class_id != n->class_id) {
         c->tasks = tasks_of(s, n, &c->lack);
