@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# lib.sh - for tests that need a cluster: a sandbox in a temporary folder, gone at the end. Sourced, never run.
+# Use: cluster [ARGS of `spur sandbox start`]; then commands; ok NAME / not_ok NAME; `is NAME got expected`; `until_true SECONDS COMMAND...`.
+set -u
+prefix=${SPUR_PREFIX:?the installed tree to test}
+source_dir=${SPUR_SOURCE:?the checkout}
+PATH=$prefix/bin:$prefix/sbin:$PATH
+work=$(mktemp -d "${TMPDIR:-/tmp}/spur-test.XXXXXX")
+export SPUR_SANDBOX=$work/c
+unset SLURM_CONF SLURM_JOB_ID SLURM_JOBID
+failures=0
+
+cleanup() {
+    "$prefix/bin/spur" sandbox stop --dir "$SPUR_SANDBOX" >/dev/null 2>&1
+    [ -n "${KEEP:-}" ] || rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+cluster() {
+    "$prefix/bin/spur" sandbox start --dir "$SPUR_SANDBOX" "$@" || { echo "not ok sandbox start $*"; exit 1; }
+    export SLURM_CONF=$SPUR_SANDBOX/slurm.conf
+    mkdir -p "$work/w"
+    cd "$work/w" || exit 1
+}
+ok() { printf 'ok %s\n' "$1"; }
+not_ok() { failures=$((failures + 1)); printf 'not ok %s\n' "$1"; shift; [ $# -eq 0 ] || printf '    %s\n' "$@"; }
+is() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got:      $2" "expected: $3"; fi; }
+like() { if printf '%s\n' "$2" | grep -qE -- "$3"; then ok "$1"; else not_ok "$1" "got:      $2" "expected: /$3/"; fi; }
+# until_true SECONDS COMMAND...: polls ten times a second.
+until_true() {
+    local end=$(($(date +%s) + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$(date +%s)" -lt $end ] || return 1
+        sleep 0.1
+    done
+}
+ended() { [ -z "$(squeue -h -j "$1" -o %T 2>/dev/null | grep -vE '^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY|DEADLINE)')" ]; }
+state_is() { [ "$(squeue -h -t all -j "$1" -o %T 2>/dev/null)" = "$2" ]; }
+field() { scontrol -o show job "$1" | tr ' ' '\n' | sed -n "s|^$2=||p" | head -1; }
+finish() { exit $((failures != 0)); }
