@@ -118,7 +118,8 @@ static bool any_node(const struct state *s, const Wire__JobsRequest *r, const st
 
 bool admit_matches(const struct state *s, const struct job *j, const Wire__JobsRequest *r)
 {
-    Wire__JobSpec *spec;
+    const Wire__JobSpec *spec;
+    struct arena arena;
     bool ok;
 
     if ((r->n_uids || r->n_users) && !any_user(r, j))
@@ -129,11 +130,11 @@ bool admit_matches(const struct state *s, const struct job *j, const Wire__JobsR
         return false;
     if (!r->n_accounts && !r->n_qos && !r->n_reservations && !r->n_licenses)
         return true;
-    if (!(spec = job_spec_unpack(j)))
-        return false;
+    arena_init(&arena, 0);
+    spec = job_spec(j, &arena);
     ok = (!r->n_accounts || any_word(r->accounts, r->n_accounts, spec->account)) && (!r->n_qos || any_word(r->qos, r->n_qos, spec->qos)) &&
          (!r->n_reservations || any_word(r->reservations, r->n_reservations, spec->reservation)) &&
          (!r->n_licenses || any_word(r->licenses, r->n_licenses, spec->licenses));
-    wire__job_spec__free_unpacked(spec, NULL);
+    arena_fini(&arena);
     return ok;
 }

@@ -157,6 +157,5 @@ Wire__JobSpec *job_spec(const struct job *j, struct arena *a);
 
 struct state;
 void job_free(struct job *j);
-Wire__JobSpec *job_spec_unpack(const struct job *j);        /* free with wire__job_spec__free_unpacked */
 
 #endif
