@@ -254,7 +254,7 @@ static int conf_for(const struct sandbox *s, const char *name, struct spur_error
             return spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
     }
     str_init(&spur);
-    str_addf(&spur, "run_dir = \"%s%s%s\"\nemulate_hardware = true\nplugin \"auth/sodium\" { key_dir = \"%s/keys/%s\" }\n", s->run,
+    str_addf(&spur, "run_dir = \"%s%s%s\"\nemulate_hardware = true\nplugin \"auth/sodium\" {\n  key_dir = \"%s/keys/%s\"\n  root_from = \"controller,compute\"\n}\n", s->run,
              word_starts(name, "ctl") ? "" : "/", word_starts(name, "ctl") ? "" : name, s->dir, name);
     snprintf(path, sizeof path, "%s/etc/%s/spur.conf", s->dir, name);
     rc = sandbox_file_put(path, spur.text, err);
@@ -318,7 +318,8 @@ int sandbox_conf_write(struct sandbox *s, struct config **cfg, struct spur_error
         goto out;
     node_list(*cfg, &nodes);
     snprintf(path, sizeof path, "%s/keys", s->dir);
-    rc = cluster_keys_make(path, "ctl1", (*cfg)->node_count > SANDBOX_NODES_REAL ? "emulator" : nodes.text, err);
+    /* The emulator speaks for many nodes: only a controller's key may. */
+    rc = (*cfg)->node_count > SANDBOX_NODES_REAL ? cluster_keys_make(path, "ctl1,emulator", NULL, err) : cluster_keys_make(path, "ctl1", nodes.text, err);
 out:
     str_fini(&conf);
     str_fini(&gres);

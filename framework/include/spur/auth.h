@@ -3,7 +3,8 @@
  *
  * The channel itself (X25519 + XChaCha20-Poly1305) is the framework's and always there. Both sides hash the handshake; the
  * plugin proves and checks that hash, bound to the side it came from, and returns an identity. A plugin with SPUR_CAP_MAY_BLOCK
- * is called off the loop. Mandatory: prove, check.
+ * is called off the loop, by several threads at once. A client that has no configuration yet takes the cluster that answers: its `cluster` is "" then,
+ * so bind to the hash, which covers the name, not to the name. Mandatory: prove, check.
  */
 #ifndef SPUR_AUTH_H
 #define SPUR_AUTH_H
@@ -23,6 +24,7 @@ struct spur_identity {
     uint32_t uid, gid;          /* of a user; 0xffffffff for others */
     char     host[64];          /* host that proved itself or vouched for the user; "" when the plugin cannot tell */
     bool     is_local;          /* from the kernel's peer credentials of a local socket */
+    int      host_role;         /* enum spur_role of `host`, the one that vouched: a compute host (NODE) may only for users with a job on it. NONE: cannot tell */
 };
 
 #define SPUR_PROOF_MAX 4096
