@@ -152,16 +152,21 @@ static int daemon_start(const struct sandbox *s, const char *name, const char *a
 {
     char conf[1024], log[1024], exe[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    int started[2];
     pid_t pid;
 
-    if (n < 0)
+    if (n < 0 || pipe2(started, O_CLOEXEC) < 0)
         return spur_fail(err, SPUR_EIO, "/proc/self/exe: %s", strerror(errno));
     exe[n] = '\0';
     snprintf(conf, sizeof conf, "%s/etc/%s/slurm.conf", s->dir, name);
     snprintf(log, sizeof log, "%s/log/%s.log", s->dir, name);
     pid = fork();
-    if (pid < 0)
+    if (pid != 0)
+        close(started[1]);
+    if (pid < 0) {
+        close(started[0]);
         return spur_fail(err, SPUR_EIO, "cannot start %s: %s", name, strerror(errno));
+    }
     if (pid == 0) {
         int null = open("/dev/null", O_RDWR);
         int out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -183,6 +188,8 @@ static int daemon_start(const struct sandbox *s, const char *name, const char *a
             execl(exe, argv0, "-D", "-f", conf, "--emulate", emulate, (char *)NULL);
         _exit(127);
     }
+    n = read(started[0], log, 1);       /* ends at exec: from then on the mark is in its environment */
+    close(started[0]);
     return 0;
 }
 
