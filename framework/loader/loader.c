@@ -23,17 +23,27 @@ struct loaded_inside {
     struct plugin_file file;
 };
 
+/* The text of a plugin's section and where it stands; NULL: none. */
+static const char *section_of(const struct loader_source *source, const char *name, char *file, size_t room, unsigned *line)
+{
+    const char *path, *slash;
+
+    *line = 1;
+    snprintf(file, room, "options");
+    if (source->options || !source->cfg)
+        return source->options;
+    path = source->cfg->path;
+    slash = path ? strrchr(path, '/') : NULL;
+    snprintf(file, room, "%.*sspur.conf", slash ? (int)(slash + 1 - path) : 0, path ? path : "");
+    return config_spur_section(source->cfg, name, line);
+}
+
 static int conf_of(const struct spur_plugin *desc, const char *name, const struct loader_source *source, struct spur_conf **out, struct spur_error *err)
 {
-    const char *text = source->options, *slash;
-    char file[300] = "options";
-    unsigned line = 1;
+    char file[300];
+    unsigned line;
+    const char *text = section_of(source, name, file, sizeof file, &line);
 
-    if (!text && source->cfg) {
-        text = config_spur_section(source->cfg, name, &line);
-        slash = source->cfg->path ? strrchr(source->cfg->path, '/') : NULL;
-        snprintf(file, sizeof file, "%.*sspur.conf", slash ? (int)(slash + 1 - source->cfg->path) : 0, source->cfg->path ? source->cfg->path : "");
-    }
     return options_parse(desc, name, text, file, line, out, err);
 }
 
@@ -55,13 +65,9 @@ static int open_checked(const struct spur_plugin *desc, struct plugin_file *take
 
     if ((rc = conf_of(desc, l->name, source, &l->inside->conf, err)) < 0)
         goto failed;
-    if (options_sha256(l->inside->conf)) {
-        if (!l->path)
-            rc = spur_fail(err, SPUR_EDENIED, "%s: refused: the configuration gives a sha256, but the plugin is built in: there is no file to check", l->name);
-        else
-            rc = file_hash_is(l->path, options_sha256(l->inside->conf), err);
-        if (rc < 0)
-            goto failed;
+    if (options_sha256(l->inside->conf) && !l->path) {
+        rc = spur_fail(err, SPUR_EDENIED, "%s: refused: the configuration gives a sha256, but the plugin is built in: there is no file to check", l->name);
+        goto failed;
     }
     l->inside->front.cfg = source->cfg;
     rc = desc->open(&l->inside->front.host, l->inside->conf, &l->self, &why);
@@ -69,16 +75,28 @@ static int open_checked(const struct spur_plugin *desc, struct plugin_file *take
     if (rc != 0) {
         rc = spur_fail(err, rc < 0 ? rc : SPUR_EINVAL, "%s: does not open: %s%s%s%s", l->name, why.text[0] ? why.text : spur_code_text(rc),
                        l->path ? " (" : "", l->path ? l->path : "", l->path ? ")" : "");
-        l->desc = NULL;     /* nothing to close */
         goto failed;
     }
     *out = l;
     return 0;
 
 failed:
-    l->desc = NULL;
+    l->desc = NULL;     /* no instance to close */
     loader_close(l);
     return rc;
+}
+
+/* Hash, then load: a file that was exchanged must not run at all. `name` NULL: only the source's own options are known. */
+static int file_open_hashed(const struct loader_source *source, const char *path, const char *name, struct plugin_file *out, struct spur_error *err)
+{
+    char file[300], hex[128];
+    unsigned line;
+    int rc;
+
+    options_peek_sha256(name ? section_of(source, name, file, sizeof file, &line) : source->options, hex, sizeof hex);
+    if (hex[0] && ((rc = file_trusted(path, err)) < 0 || (rc = file_hash_is(path, hex, err)) < 0))
+        return rc;
+    return file_open(path, source->kind, name ? strchr(name, '/') + 1 : NULL, out, err);
 }
 
 int loader_open_source(const struct loader_source *source, const struct spur_host *host, struct loaded **out, struct spur_error *err)
@@ -90,7 +108,7 @@ int loader_open_source(const struct loader_source *source, const struct spur_hos
     int rc;
 
     if (!source->wanted) {
-        if ((rc = file_open(source->path, kind, NULL, &file, err)) < 0)
+        if ((rc = file_open_hashed(source, source->path, NULL, &file, err)) < 0)
             return rc;
         return open_checked(file.desc, &file, source, host, out, err);
     }
@@ -103,7 +121,7 @@ int loader_open_source(const struct loader_source *source, const struct spur_hos
             return rc;
         desc = found.builtin;
     } else {
-        if ((rc = file_open(found.path, kind, strchr(found.name, '/') + 1, &file, err)) < 0)
+        if ((rc = file_open_hashed(source, found.path, found.name, &file, err)) < 0)
             return rc;
         desc = file.desc;
         for (size_t i = 0; loader_builtins[i]; i++)

@@ -250,6 +250,29 @@ out:
     return rc;
 }
 
+static void confuse_is_silent(cfg_t *cfg, const char *format, va_list args)
+{
+    (void)cfg;
+    (void)format;
+    (void)args;
+}
+
+void options_peek_sha256(const char *text, char *out, size_t room)
+{
+    cfg_opt_t opts[] = { CFG_STR("sha256", NULL, CFGF_NONE), CFG_STR("__unknown", NULL, CFGF_NONE), CFG_END() };
+    cfg_t *cfg;
+    const char *hex;
+
+    *out = '\0';
+    if (!text || !strstr(text, "sha256"))
+        return;
+    cfg = cfg_init(opts, CFGF_IGNORE_UNKNOWN);
+    cfg_set_error_function(cfg, confuse_is_silent);
+    if (cfg_parse_buf(cfg, text) == CFG_SUCCESS && (hex = cfg_getstr(cfg, "sha256")))
+        snprintf(out, room, "%s", hex);
+    cfg_free(cfg);
+}
+
 void options_free(struct spur_conf *c)
 {
     if (!c)

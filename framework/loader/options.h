@@ -12,9 +12,12 @@ struct spur_conf;
 /* `text`: between the braces of plugin "NAME" { ... }, NULL for none; it begins at LINE of FILE. Every sentence of an error names them. */
 int  options_parse(const struct spur_plugin *desc, const char *name, const char *text, const char *file, unsigned line,
                    struct spur_conf **out, struct spur_error *err);
+/* The sha256 of a section, before the plugin's rows are known: its file must be judged before anything of it runs. "" when it gives none, or
+ * cannot be read, which options_parse will say. */
+void options_peek_sha256(const char *text, char *out, size_t room);
 void options_free(struct spur_conf *c);
 bool options_equal(const struct spur_conf *a, const struct spur_conf *b);
-const char *options_sha256(const struct spur_conf *c);      /* NULL when not given */
+const char *options_sha256(const struct spur_conf *c);      /* NULL when not given; for built-ins, which have no file */
 
 /* For the host table. An unknown name gives 0 or "": the plugin asks for an option that is not in its rows. */
 long        options_int(const struct spur_conf *c, const char *name);

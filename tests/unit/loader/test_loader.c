@@ -382,6 +382,19 @@ START_TEST(longer_rows_of_a_newer_plugin)
 }
 END_TEST
 
+START_TEST(a_hash_is_found_before_the_rows_are_known)
+{
+    static const struct { const char *text, *hex; } rows_[] = {
+        { "weight = 3\nsha256 = abc\nlist = {1, 2}\n", "abc" }, { "# sha256 = no\nweight = 3", "" }, { "sha256='00ff'", "00ff" }, { NULL, "" }, { "sha256 = {", "" } };
+    char hex[32];
+
+    for (size_t i = 0; i < sizeof rows_ / sizeof *rows_; i++) {
+        options_peek_sha256(rows_[i].text, hex, sizeof hex);
+        ck_assert_str_eq(hex, rows_[i].hex);
+    }
+}
+END_TEST
+
 START_TEST(hashes)
 {
     const char *path = probe_as("select_probe.so");
@@ -486,6 +499,7 @@ int main(void)
     tcase_add_test(t, wrong_options_are_refused_with_file_and_line);
     tcase_add_test(t, rows_that_a_plugin_got_wrong);
     tcase_add_test(t, longer_rows_of_a_newer_plugin);
+    tcase_add_test(t, a_hash_is_found_before_the_rows_are_known);
     tcase_add_test(t, hashes);
     tcase_add_test(t, options_of_the_configuration);
     tcase_add_test(t, the_list_shows_files_and_refusals);
