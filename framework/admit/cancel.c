@@ -56,7 +56,7 @@ static bool may(const struct canceller *c, const struct job *j)
 static void add(struct canceller *c, uint32_t job_id, const char *tasks, bool has_step, uint32_t step_id)
 {
     const Wire__CancelRequest *r = c->r;
-    Wire__Op *op = op_new(c->arena, c->asker, r->token, r->has_token && c->out->op_count == 0, r->token_wall_ms);
+    Wire__Op *op = op_new(c->arena, c->asker, r->token, r->has_token, r->token_wall_ms);
     Wire__OpCancel *o = arena_alloc(c->arena, sizeof *o);
 
     wire__op_cancel__init(o);
@@ -65,8 +65,8 @@ static void add(struct canceller *c, uint32_t job_id, const char *tasks, bool ha
     o->tasks = arena_copy(c->arena, tasks);
     o->has_step_id = has_step;
     o->step_id = step_id;
-    o->has_signal_only = o->signal_only = c->signal_only;
-    o->has_signal = r->has_signal || c->signal_only;
+    o->has_signal_only = o->signal_only = c->signal_only || has_step;      /* a step is ended by its signal; the job goes on */
+    o->has_signal = r->has_signal || o->signal_only;
     o->signal = r->has_signal ? r->signal : 9;
     o->has_batch_only = o->batch_only = r->batch_only;
     o->has_full = o->full = r->full;

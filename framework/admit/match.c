@@ -118,8 +118,8 @@ static bool any_node(const struct state *s, const Wire__JobsRequest *r, const st
 
 bool admit_matches(const struct state *s, const struct job *j, const Wire__JobsRequest *r)
 {
-    const Wire__JobSpec *spec;
     struct arena arena;
+    Wire__JobSpec *spec;
     bool ok;
 
     if ((r->n_uids || r->n_users) && !any_user(r, j))

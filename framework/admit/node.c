@@ -152,7 +152,7 @@ int admit_node_update(struct state *s, const Wire__NodeUpdateRequest *r, const s
             rc = deny(out, err, REFUSE_BAD_REQUEST, "you must specify a reason when putting node %.64s into state %.32s (Reason=...)", n->conf->name, state);
             break;
         }
-        op = op_new(a, &asker, r->token, r->has_token && i == 0, r->token_wall_ms);
+        op = op_new(a, &asker, r->token, r->has_token, r->token_wall_ms);
         op->node_update = o = arena_alloc(a, sizeof *o);
         wire__op_node_update__init(o);
         o->node = arena_copy(a, n->conf->name);

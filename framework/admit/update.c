@@ -21,7 +21,31 @@ struct updater {
     struct arena *arena;
     struct admitted *out;
     struct spur_error *err;
+    Wire__KeyValue **set;       /* as the log shall have it: points in time are Unix seconds */
 };
+
+static bool is_moment(const char *key) { return word_eq(key, "Deadline") || word_eq(key, "StartTime") || word_eq(key, "EligibleTime"); }
+
+/* apply knows no time zone and no clock: what a date means is settled here. */
+static int settle_moments(struct updater *u)
+{
+    int64_t now_s = u->asker->facts->wall_ms / 1000, at;
+    struct spur_error why = { 0 };
+
+    u->set = arena_alloc(u->arena, (u->r->n_set + 1) * sizeof *u->set);
+    for (size_t i = 0; i < u->r->n_set; i++) {
+        Wire__KeyValue *kv = u->r->set[i];
+
+        u->set[i] = kv;
+        if (!is_moment(kv->key))
+            continue;
+        if (moment_parse(kv->value ? kv->value : "", now_s, &at, &why) < 0)
+            return deny(u->out, u->err, REFUSE_TIME_VALUE, "%.40s=%.60s: %s", kv->key, kv->value ? kv->value : "", why.text);
+        u->set[i] = arena_copy_bytes(u->arena, kv, sizeof *kv);
+        u->set[i]->value = arena_printf(u->arena, "%lld", (long long)at);
+    }
+    return 0;
+}
 
 /* ---- values ---------------------------------------------------------------------------------------------------------------- */
 static const struct { const char *key, *field; } text_keys[] = {
@@ -100,9 +124,9 @@ static bool set_nodes(Wire__JobSpec *spec, const char *value)
 
 static int set_value(struct updater *u, const struct job *j, Wire__JobSpec *spec, const char *key, const char *value)
 {
-    int64_t now_s = u->asker->facts->wall_ms / 1000, at;
     struct spur_error why = { 0 };
     uint64_t mib;
+    int64_t at;
     bool ok = true;
 
     if (set_text(spec, key, value, u->arena))
@@ -139,9 +163,8 @@ static int set_value(struct updater *u, const struct job *j, Wire__JobSpec *spec
         spec->mem_per_node_mib = spec->has_mem_per_node_mib ? mib : 0;
         spec->has_mem_per_cpu_mib = !spec->has_mem_per_node_mib;
         spec->mem_per_cpu_mib = spec->has_mem_per_cpu_mib ? mib : 0;
-    } else if (word_eq(key, "Deadline") || word_eq(key, "StartTime") || word_eq(key, "EligibleTime")) {
-        if (moment_parse(value, now_s, &at, &why) < 0)
-            return deny(u->out, u->err, REFUSE_TIME_VALUE, "%s=%.60s: %s", key, value, why.text);
+    } else if (is_moment(key)) {
+        ok = number_i64(value, &at);
         if (word_eq(key, "Deadline")) {
             spec->has_deadline_wall_s = true;
             spec->deadline_wall_s = at;
@@ -177,7 +200,7 @@ static int check_set(struct updater *u, const struct job *j)
     spec->partition = arena_copy(u->arena, j->partition);
     ((Wire__JobSpec *)(uintptr_t)was)->partition = spec->partition;
     for (size_t i = 0; i < r->n_set; i++)
-        if ((rc = set_value(u, j, spec, r->set[i]->key, r->set[i]->value ? r->set[i]->value : "")) < 0)
+        if ((rc = set_value(u, j, spec, u->set[i]->key, u->set[i]->value ? u->set[i]->value : "")) < 0)
             return rc;
     if ((rc = check_spec(u->s, spec, was, u->asker, u->arena, u->out, u->err)) < 0)
         return rc;
@@ -213,23 +236,6 @@ static int check_verb(struct updater *u, const struct job *j)
     return 0;
 }
 
-/* Points in time become Unix seconds here: apply, which must be the same on every replica, knows no time zone. */
-static Wire__KeyValue **resolve_times(struct updater *u)
-{
-    Wire__KeyValue **set = arena_alloc(u->arena, (u->r->n_set + 1) * sizeof *set);
-
-    for (size_t i = 0; i < u->r->n_set; i++) {
-        const Wire__KeyValue *kv = u->r->set[i];
-        int64_t at;
-
-        set[i] = arena_copy_bytes(u->arena, kv, sizeof *kv);
-        if ((word_eq(kv->key, "StartTime") || word_eq(kv->key, "EligibleTime") || word_eq(kv->key, "Deadline")) && kv->value &&
-            moment_parse(kv->value, u->asker->facts->wall_ms / 1000, &at, NULL) == 0)
-            set[i]->value = arena_printf(u->arena, "%lld", (long long)at);
-    }
-    return set;
-}
-
 static int update_job(struct updater *u, const struct job *j, uint32_t job_id, const char *tasks)
 {
     Wire__OpUpdate *o;
@@ -240,13 +246,13 @@ static int update_job(struct updater *u, const struct job *j, uint32_t job_id, c
         return deny(u->out, u->err, REFUSE_DENIED, "job %u is another user's", job_id);
     if ((rc = check_verb(u, j)) < 0)
         return rc;
-    op = op_new(u->arena, u->asker, u->r->token, u->r->has_token && u->out->op_count == 0, u->r->token_wall_ms);
+    op = op_new(u->arena, u->asker, u->r->token, u->r->has_token, u->r->token_wall_ms);
     op->update = o = arena_alloc(u->arena, sizeof *o);
     wire__op_update__init(o);
     o->job_id = job_id;
     o->tasks = arena_copy(u->arena, tasks);
     o->verb = u->r->verb;
-    o->set = resolve_times(u);
+    o->set = u->set;
     o->n_set = u->r->n_set;
     o->has_by_admin = true;
     o->by_admin = u->asker->rank >= RANK_OPERATOR;
@@ -318,6 +324,11 @@ int admit_job_update(struct state *s, const Wire__JobUpdateRequest *r, const str
         return rc < 0 ? rc : 0;
     if (r->n_set > 256)
         return deny(out, err, REFUSE_TOO_LONG, "%zu values in one update, the limit is 256", r->n_set);
+    for (size_t i = 0; i < r->n_set; i++)
+        if (strlen(r->set[i]->key) > 64 || (r->set[i]->value && strlen(r->set[i]->value) > (128u << 10)))
+            return deny(out, err, REFUSE_TOO_LONG, "%.64s has a value of %zu characters", r->set[i]->key, r->set[i]->value ? strlen(r->set[i]->value) : 0);
+    if ((rc = settle_moments(&u)) < 0)
+        return rc;
     while ((id = next_id(&cursor))) {
         if (++n > IDS_MAX)
             return deny(out, err, REFUSE_TOO_LONG, "more than %u ids in one request", IDS_MAX);

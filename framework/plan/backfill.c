@@ -89,6 +89,25 @@ static struct node_alloc *allocs_of(const struct spur_view *view, const struct s
     return out;
 }
 
+static struct node_alloc *allocs_copy(const struct node_alloc *from, uint32_t n)
+{
+    struct node_alloc *out = mem_array(n ? n : 1, sizeof *out);
+
+    for (uint32_t i = 0; i < n; i++) {
+        out[i].node = from[i].node;
+        out[i].cpus = from[i].cpus;
+        out[i].tasks = from[i].tasks;
+        out[i].mem_mib = from[i].mem_mib;
+        bitmap_init(&out[i].cores, 0);
+        bitmap_copy(&out[i].cores, &from[i].cores);
+        out[i].gres = from[i].gres_count ? mem_array(from[i].gres_count, sizeof *out[i].gres) : NULL;
+        out[i].gres_count = from[i].gres_count;
+        for (uint32_t k = 0; k < from[i].gres_count; k++)
+            out[i].gres[k] = (struct gres_alloc){ mem_copy(from[i].gres[k].name), mem_copy(from[i].gres[k].type), from[i].gres[k].count, from[i].gres[k].mask };
+    }
+    return out;
+}
+
 void backfill_drop(struct plan *p)
 {
     struct backfill *b = p->backfill;
@@ -120,14 +139,6 @@ void backfill_drop(struct plan *p)
     p->backfill = NULL;
 }
 
-void backfill_taken(struct plan *p, const struct spur_placement *where, const struct spur_ask *ask)
-{
-    struct backfill *b = p->backfill;
-
-    for (uint32_t i = 0; b && i <= b->held_count; i++)
-        overlay_take(b->window[i], where, ask);
-}
-
 /* ---- moments -------------------------------------------------------------------------------------------------------------- */
 static void moment_add(struct backfill *b, int64_t at_s)
 {
@@ -147,6 +158,29 @@ static void moment_add(struct backfill *b, int64_t at_s)
     memmove(&b->moments[low + 1], &b->moments[low], (b->moment_count - low) * sizeof *b->moments);
     b->moments[low] = at_s;
     b->moment_count++;
+}
+
+/* It ends too: what was started and is not yet among the running is kept here. */
+static void started_add(struct backfill *b, struct node_alloc *allocs, uint32_t count, int64_t end_s, int64_t resolution_s)
+{
+    if (b->started_count == b->started_room) {
+        b->started_room = b->started_room ? b->started_room * 2 : 16;
+        b->started = mem_grow(b->started, b->started_room, sizeof *b->started);
+    }
+    end_s = b->now_s + (end_s - b->now_s + resolution_s - 1) / resolution_s * resolution_s;
+    b->started[b->started_count++] = (struct reservation){ .start_s = b->now_s, .end_s = end_s, .allocs = allocs, .alloc_count = count };
+    moment_add(b, end_s);
+}
+
+void backfill_taken(struct plan *p, const struct spur_view *view, const struct spur_placement *where, const struct spur_ask *ask, int64_t end_s)
+{
+    struct backfill *b = p->backfill;
+
+    if (!b)
+        return;
+    for (uint32_t i = 0; i <= b->held_count; i++)
+        overlay_take(b->window[i], where, ask);
+    started_add(b, allocs_of(view, where), where->pick_count, end_s, p->params.resolution_s);
 }
 
 /* What is free at that moment: everything ended that has to, reservations that are on then taken. */
@@ -286,8 +320,6 @@ void backfill_begin(struct slice *sl)
     p->backfill = b = mem_alloc(sizeof *b);
     b->now_s = sl->now_s;
     b->base = overlay_create(sl->s);
-    for (size_t i = 0; i < p->flight_count; i++)
-        overlay_take_allocs(b->base, p->flights[i].allocs, p->flights[i].alloc_count);
     b->window = mem_array(RESERVATIONS_MAX + 2, sizeof *b->window);
     b->window[0] = b->base;
     b->held = mem_array(RESERVATIONS_MAX + 1, sizeof *b->held);
@@ -298,6 +330,10 @@ void backfill_begin(struct slice *sl)
     for (size_t i = 0; i < b->horizon.count; i++)
         if (!b->moment_count || b->moments[b->moment_count - 1] != b->horizon.releases[i].at_s)
             b->moments[b->moment_count++] = b->horizon.releases[i].at_s;
+    for (size_t i = 0; i < p->flight_count; i++) {
+        overlay_take_allocs(b->base, p->flights[i].allocs, p->flights[i].alloc_count);
+        started_add(b, allocs_copy(p->flights[i].allocs, p->flights[i].alloc_count), p->flights[i].alloc_count, p->flights[i].end_s, p->params.resolution_s);
+    }
     slice_spend(sl, UNITS_OVERLAY);
 
     /* The order of the moment, over all lanes. */
@@ -314,18 +350,6 @@ void backfill_begin(struct slice *sl)
         e->refs++;
         b->jobs[b->job_count++] = (struct candidate){ e, l->part };
     }
-}
-
-static void started(struct slice *sl, const struct spur_placement *where, int64_t end_s)
-{
-    struct backfill *b = sl->p->backfill;
-
-    if (b->started_count == b->started_room) {
-        b->started_room = b->started_room ? b->started_room * 2 : 16;
-        b->started = mem_grow(b->started, b->started_room, sizeof *b->started);
-    }
-    b->started[b->started_count++] = (struct reservation){ .start_s = b->now_s, .end_s = end_s, .allocs = allocs_of(overlay_view(b->base), where), .alloc_count = where->pick_count };
-    moment_add(b, end_s);
 }
 
 bool backfill_slice(struct slice *sl)
@@ -353,7 +377,7 @@ bool backfill_slice(struct slice *sl)
             return false;
         if (p->params.max_job_start && b->starts >= p->params.max_job_start)
             return true;
-        if (!j || e->flying || j->state != JOB_PENDING || !job_eligible(sl->s, j, sl->now_s, &why, &when) || !slice_task(sl, j, &task) ||
+        if (!j || e->flying || e->rest_until_ms > sl->now_ms || j->state != JOB_PENDING || !job_eligible(sl->s, j, sl->now_s, &why, &when) || !slice_task(sl, j, &task) ||
             !(w = slice_wish(sl, e, j, part)) || slice_too_late(sl, e, j, w, part)) {
             b->search.active = false;
             b->next++;
@@ -368,10 +392,7 @@ bool backfill_slice(struct slice *sl)
                 int rc = slice_place(sl, overlay_view(b->window[i]), w, j->job_id, NULL, &where, &which, &err);
 
                 if (rc == 0) {
-                    int64_t end_s = sl->now_s + length_s;
-
-                    slice_start(sl, e, j, task, part, where, which, true);
-                    started(sl, where, (end_s + p->params.resolution_s - 1) / p->params.resolution_s * p->params.resolution_s);
+                    slice_start(sl, e, j, task, part, where, which, w->time_limit_min, true);
                     b->starts++;
                     if (!job_is_task_set(j))
                         b->next++;

@@ -114,13 +114,14 @@ int slice_place(struct slice *sl, const struct spur_view *view, struct wish *w, 
 
         ask->job_id = job_id;
         if (shut) {
-            uint64_t *words = arena_copy_bytes(sl->arena, ask->allowed, ask->node_words * sizeof *words), left = 0;
+            uint64_t *words = arena_copy_bytes(sl->arena, ask->allowed, ask->node_words * sizeof *words), left = 0, missing = 0;
 
             for (uint32_t k = 0; k < ask->node_words; k++) {
                 words[k] &= ~shut->words[k];
                 left |= words[k];
+                missing |= ask->required ? ask->required[k] & ~words[k] : 0;
             }
-            if (!left) {
+            if (!left || missing) {
                 rc = SPUR_ELATER;
                 continue;
             }
@@ -311,7 +312,7 @@ static Wire__NodeAlloc *pick_alloc(struct slice *sl, const struct spur_view *vie
     return w;
 }
 
-static void flight_add(struct plan *p, const struct job *j, uint32_t task, const Wire__OpStart *o, const struct state *s)
+static void flight_add(struct plan *p, const struct job *j, uint32_t task, const Wire__OpStart *o, const struct state *s, int64_t end_s)
 {
     struct flight *f;
 
@@ -320,7 +321,7 @@ static void flight_add(struct plan *p, const struct job *j, uint32_t task, const
         p->flights = mem_grow(p->flights, p->flight_room, sizeof *p->flights);
     }
     f = &p->flights[p->flight_count++];
-    *f = (struct flight){ .job_id = j->job_id, .array_job_id = j->array_job_id, .task_id = task, .alloc_count = (uint32_t)o->n_allocs };
+    *f = (struct flight){ .job_id = j->job_id, .array_job_id = j->array_job_id, .task_id = task, .alloc_count = (uint32_t)o->n_allocs, .end_s = end_s };
     f->allocs = mem_array(o->n_allocs ? o->n_allocs : 1, sizeof *f->allocs);
     for (size_t i = 0; i < o->n_allocs; i++) {
         const Wire__NodeAlloc *w = o->allocs[i];
@@ -341,9 +342,10 @@ static void flight_add(struct plan *p, const struct job *j, uint32_t task, const
 }
 
 void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task, const struct config_partition *part, const struct spur_placement *where,
-                 const struct spur_ask *ask, bool by_backfill)
+                 const struct spur_ask *ask, uint32_t limit_min, bool by_backfill)
 {
     const struct spur_view *view = slice_view(sl);
+    int64_t end_s = sl->now_s + (int64_t)limit_minutes(limit_min, part) * 60;
     Wire__Op *op = arena_alloc(sl->arena, sizeof *op);
     Wire__OpStart *o = arena_alloc(sl->arena, sizeof *o);
     char why[240] = "";
@@ -369,10 +371,10 @@ void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task
     o->priority = e->rank;
     o->by_backfill = by_backfill;
     add_op(sl, op);
-    flight_add(sl->p, j, task, o, sl->s);
+    flight_add(sl->p, j, task, o, sl->s, end_s);
     if (sl->now)
         overlay_take(sl->now, where, ask);      /* else the next slice_view makes it, with this flight taken */
-    backfill_taken(sl->p, where, ask);
+    backfill_taken(sl->p, view, where, ask, end_s);
     if (!job_is_task_set(j))
         e->flying = true;
 }
@@ -440,7 +442,7 @@ bool main_pass_slice(struct slice *sl)
 
         if (!slice_spend(sl, 1))
             return false;
-        if (e->flying) {
+        if (e->flying || e->rest_until_ms > sl->now_ms) {
             l->at++;
             continue;
         }
@@ -460,7 +462,7 @@ bool main_pass_slice(struct slice *sl)
         key = w->hash ^ (p->any_shut ? UINT64_C(0x5bd1e9955bd1e995) * (p->pass_number + 1) : 0);
         rc = failures_has(&p->failures, key) ? SPUR_ELATER : slice_place(sl, slice_view(sl), w, j->job_id, p->any_shut ? &p->shut : NULL, &where, &which, &err);
         if (rc == 0) {
-            slice_start(sl, e, j, task, part, where, which, false);
+            slice_start(sl, e, j, task, part, where, which, w->time_limit_min, false);
             if (task == UINT32_MAX)
                 l->at++;
             continue;           /* an array: its next task */

@@ -31,7 +31,7 @@ static void read_params(struct plan_params *o, const struct config *c)
     o->kill_invalid_dep = config_has_word(c, CONF_DependencyParameters, "kill_invalid_depend") || config_has_word(c, CONF_SchedulerParameters, "kill_invalid_depend");
     o->window_s = parameter(c, "bf_window", 1440, 1, 43200) * 60;
     o->resolution_s = parameter(c, "bf_resolution", 60, 1, 3600);
-    o->interval_s = parameter(c, "bf_interval", 1, 1, 10800);
+    o->interval_s = parameter(c, "bf_interval", 30, 1, 10800);
     /* Slurm looks at 500 jobs unless told otherwise, since more take it minutes; here every job is looked at in every pass. */
     o->max_job_test = (uint32_t)parameter(c, "bf_max_job_test", 1000000, 1, 1000000);
     o->max_job_start = (uint32_t)parameter(c, "bf_max_job_start", 0, 0, 10000);
@@ -237,6 +237,25 @@ static void nodes_changed(struct plan *p, const struct job *j)
             bitmap_set(&p->changed, j->allocs[i].node);
 }
 
+/* A task has ended: there is room under %limit for those that wait, in the array's own record and in those split off from it. */
+static void refresh_array(struct plan *p, struct state *s, const struct job *j, int64_t now_s)
+{
+    const struct job *root = state_job(s, j->array_job_id);
+    uint32_t last = 0;
+
+    plan_refresh(p, s, j->array_job_id, false, now_s);
+    if (!root || !root->array || !root->array->limit || !root->array->records)
+        return;
+    for (uint32_t t = 0; t < root->array->task_job_count; t++) {
+        uint32_t id = root->array->task_job[t];
+        const struct job *set = id && id != last ? state_job(s, id) : NULL;
+
+        if (set && job_is_task_set(set))
+            plan_refresh(p, s, id, false, now_s);
+        last = id ? id : last;
+    }
+}
+
 void plan_events(struct plan *p, struct state *s, const struct event *events, size_t n)
 {
     int64_t now_s = s->wall_ms / 1000;
@@ -257,6 +276,8 @@ void plan_events(struct plan *p, struct state *s, const struct event *events, si
             break;
         case EV_JOB_STARTED:
             from = j ? flight_landed(p, j) : 0;
+            if (from && queue_find(&p->queue, from))
+                queue_find(&p->queue, from)->refusals = 0;
             if (from && from != ev->job_id)
                 plan_refresh(p, s, from, false, now_s);
             else if (!from && j && j->alloc_count)
@@ -277,7 +298,7 @@ void plan_events(struct plan *p, struct state *s, const struct event *events, si
         case EV_JOB_GONE:
             plan_refresh(p, s, ev->job_id, ev->kind == EV_JOB_REQUEUED, now_s);
             if (j && j->array_job_id && j->array_job_id != ev->job_id)
-                plan_refresh(p, s, j->array_job_id, false, now_s);   /* room under %limit */
+                refresh_array(p, s, j, now_s);
             nodes_changed(p, j);
             if (!j || j->state == JOB_PENDING || (job_state_is_end(j->state) && !(j->flags & JOB_FLAG_COMPLETING)))
                 table_del(&p->running, ev->job_id);
@@ -317,11 +338,19 @@ void plan_refused(struct plan *p, struct state *s, uint32_t job_id)
             flight_drop(p, i);
             break;
         }
-    if (e)
+    if (e) {
         e->flying = false;
+        /* Once is a race that was lost. Again and again is a disagreement, and asking faster would only fill the log. */
+        if (e->refusals < 6)
+            e->refusals++;
+        if (e->refusals > 1) {
+            e->rest_until_ms = s->wall_ms + (500ll << e->refusals);
+            queue_wake_at(&p->queue, e->rest_until_ms, job_id);
+        }
+    }
     failures_clear(&p->failures);
     backfill_drop(p);           /* it counted this one as started */
-    plan_refresh(p, s, job_id, true, s->wall_ms / 1000);
+    plan_refresh(p, s, job_id, false, s->wall_ms / 1000);
     p->main_due = p->backfill_due = true;
 }
 
@@ -405,6 +434,7 @@ void plan_pass(struct plan *p, struct state *s, const struct plan_plugins *plugi
 {
     struct slice sl = { .p = p, .s = s, .plugins = plugins, .now_ms = now_wall_ms, .now_s = now_wall_ms / 1000, .cluster_ms = now_cluster_ms,
                         .units = (budget.placements ? budget.placements : 1) * UNITS_PLACE, .arena = a, .out = out };
+    uint32_t before;
 
     *out = (struct decisions){ 0 };
     if (!p->built || p->config_version != s->config_version)
@@ -427,14 +457,22 @@ void plan_pass(struct plan *p, struct state *s, const struct plan_plugins *plugi
     if (p->phase == PHASE_MAIN && main_pass_slice(&sl))
         p->phase = p->backfill ? PHASE_BACKFILL : PHASE_IDLE;
     if (p->phase == PHASE_IDLE && p->backfill_due && p->params.backfill && now_wall_ms >= p->backfill_not_before_ms && sl.units) {
-        p->backfill_not_before_ms = now_wall_ms + p->params.interval_s * 1000;
+        before = sl.units;
         backfill_begin(&sl);
+        p->backfill_cost = before - sl.units;
         p->backfill_due = false;
         p->phase = PHASE_BACKFILL;
     }
+    before = sl.units;
     if (p->phase == PHASE_BACKFILL && sl.units && backfill_slice(&sl)) {
+        /* A cheap pass may come again soon, a dear one leaves the loop to others: a millisecond for each placement, bf_interval at most. */
+        int64_t pause_ms = (int64_t)(p->backfill_cost + before - sl.units) / UNITS_PLACE;
+
+        p->backfill_not_before_ms = now_wall_ms + (pause_ms < p->params.interval_s * 1000 ? pause_ms : p->params.interval_s * 1000);
         p->phase = PHASE_IDLE;
         backfill_drop(p);
+    } else if (p->phase == PHASE_BACKFILL) {
+        p->backfill_cost += before - sl.units;
     }
     overlay_destroy(sl.now);
     out->more = p->main_due || p->phase != PHASE_IDLE;

@@ -13,6 +13,7 @@
 struct flight {
     uint32_t job_id, array_job_id, task_id; /* job_id: the record it starts from; task_id UINT32_MAX: not of an array */
     struct node_alloc *allocs; uint32_t alloc_count;
+    int64_t  end_s;                         /* when it will have ended, by its limit */
 };
 
 /* Wishes that found no place since the resources last grew: equal ones need not be tried again. */
@@ -44,7 +45,7 @@ struct plan {
     bool     main_due, backfill_due;        /* something has changed since the last one began */
     int64_t  backfill_not_before_ms, next_rank_ms;
     uint32_t cluster_cpus, factor_max;      /* for the priority plugin */
-    uint32_t pass_number;
+    uint32_t pass_number, backfill_cost;    /* cost: units spent by the running backfill pass */
     struct flight *flights; size_t flight_count, flight_room;
     struct failures failures;
     struct table running;                   /* ids of jobs that hold nodes */
@@ -78,7 +79,7 @@ const struct spur_view *slice_view(struct slice *sl);
 int  slice_place(struct slice *sl, const struct spur_view *view, struct wish *w, uint32_t job_id, const struct bitmap *shut,
                  struct spur_placement **where, const struct spur_ask **which, struct spur_error *err);
 void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task, const struct config_partition *part, const struct spur_placement *where,
-                 const struct spur_ask *ask, bool by_backfill);
+                 const struct spur_ask *ask, uint32_t limit_min, bool by_backfill);
 void slice_cancel(struct slice *sl, struct entry *e, struct job *j, bool by_deadline);
 void job_advise(struct job *j, enum job_reason reason, const char *text);
 /* Reads the wish of a job in a partition and sets its advice when it may not start there at all. NULL: it may not. */
@@ -95,6 +96,7 @@ bool slice_nodes_exist(struct slice *sl, struct job *j, const struct wish *w, co
 void backfill_begin(struct slice *sl);
 bool backfill_slice(struct slice *sl);                          /* true: finished */
 void backfill_drop(struct plan *p);
-void backfill_taken(struct plan *p, const struct spur_placement *where, const struct spur_ask *ask);    /* the main pass has given something away */
+/* Something was given away, until end_s: out of all windows. */
+void backfill_taken(struct plan *p, const struct spur_view *view, const struct spur_placement *where, const struct spur_ask *ask, int64_t end_s);
 
 #endif

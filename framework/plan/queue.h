@@ -19,6 +19,8 @@ struct entry {                  /* one pending job record: a job, or an array's 
     uint32_t refs;              /* lanes and passes that still point here */
     bool     dead;              /* no longer in the queue */
     bool     flying;            /* its start is proposed and not yet applied */
+    uint8_t  refusals;          /* proposals that apply did not take, one after the other */
+    int64_t  rest_until_ms;     /* left alone until then: plan and apply disagree about it */
 };
 
 struct lane {
