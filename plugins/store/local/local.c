@@ -58,7 +58,7 @@ struct local_door { struct local *self; unsigned pending; };
 struct local {
     const struct spur_host *host;
     const struct wal_io *io;
-    char    *path;
+    char    *path, *recover_at;
     uint64_t segment_bytes, snapshot_bytes;
     bool     is_synced;
     struct local_door *door;
@@ -753,7 +753,8 @@ static int thread_start(pthread_t *thread, void *(*fn)(void *), struct local *s,
 static int local_start(void *self, const struct spur_store_events *events, struct spur_error *err)
 {
     struct local *s = self;
-    struct wal_config config = { .segment_bytes = s->segment_bytes, .is_synced = s->is_synced, .io = s->io, .log = wal_says, .arg = s };
+    struct wal_config config = { .segment_bytes = s->segment_bytes, .is_synced = s->is_synced, .io = s->io,
+                                 .recover_at = s->recover_at, .log = wal_says, .arg = s };
     struct item *role = NULL;
     int rc;
 
@@ -876,6 +877,7 @@ static void local_close(void *self)
     pthread_cond_destroy(&s->room_wake);
     pthread_cond_destroy(&s->spare_made);
     pthread_mutex_destroy(&s->lock);
+    free(s->recover_at);
     free(s->path);
     free(s);
 }
@@ -885,9 +887,12 @@ int local_create(const struct spur_host *host, const struct local_config *config
     pthread_condattr_t attr;
     struct local *s = calloc(1, sizeof *s);
 
-    if (!s || !(s->path = strdup(config->path)) || !(s->door = calloc(1, sizeof *s->door))) {
-        if (s)
+    if (!s || !(s->path = strdup(config->path)) || !(s->recover_at = strdup(config->recover_at ? config->recover_at : "")) ||
+        !(s->door = calloc(1, sizeof *s->door))) {
+        if (s) {
+            free(s->recover_at);
             free(s->path);
+        }
         free(s);
         return spur_fail(err, SPUR_ENOMEM, "store/local: out of memory");
     }
@@ -928,6 +933,7 @@ static int local_open(const struct spur_host *host, const struct spur_conf *conf
     config.segment_bytes = (uint64_t)segment_mib * MIB;
     config.snapshot_bytes = (uint64_t)snapshot_mib * MIB;
     config.is_synced = host->conf_int(conf, "fsync") != 0;
+    config.recover_at = host->conf_text(conf, "recover_at");
     return local_create(host, &config, self, err);
 }
 
@@ -935,6 +941,7 @@ static const struct spur_option local_options[] = {
     { "segment_mib",  SPUR_INT,  "64",   "size of one piece of the log, allocated ahead (MiB)" },
     { "snapshot_mib", SPUR_INT,  "256",  "log written since the last snapshot that makes a new one due (MiB); never less than that snapshot's size" },
     { "fsync",        SPUR_BOOL, "true", "wait for the disk before an answer; false only for tests: a power cut then loses acknowledged jobs" },
+    { "recover_at",   SPUR_STRING, NULL, "without a backup: cut a damaged log at FILE:OFFSET, as the refusal names it; all entries behind it are lost" },
     { NULL, 0, NULL, NULL } };
 
 const struct spur_store_ops local_ops = {

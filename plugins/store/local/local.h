@@ -12,6 +12,7 @@ struct local_config {
     uint64_t segment_bytes, snapshot_bytes;
     bool     is_synced;
     const struct wal_io *io;    /* NULL: the system's */
+    const char *recover_at;     /* see wal.h; copied */
 };
 
 int local_create(const struct spur_host *host, const struct local_config *config, void **self, struct spur_error *err);

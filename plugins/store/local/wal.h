@@ -32,6 +32,7 @@ struct wal_config {
     uint64_t segment_bytes;     /* a multiple of 4096, at least 16 KiB */
     bool     is_synced;         /* false: never waits for the disk, for tests */
     const struct wal_io *io;    /* NULL: the system's */
+    const char *recover_at;     /* "log-0000000000000001:8192": this damage, and all behind it, is given up; NULL or "": none. Borrowed */
     void   (*log)(void *arg, int level, const char *text);     /* levels as enum spur_log_level */
     void    *arg;
 };

@@ -7,6 +7,9 @@
  * overwritten with zeros (else a record that happens to fit the chain could come to life behind a later one). Break below it: damage,
  * refused. A break in an earlier segment is damage always, for the next header attests that one's end.
  *
+ * An administrator without a backup may give up what follows a damage, by naming it (recover_at): the log is cut there as if torn, and
+ * whole pieces behind it are set aside under another name.
+ *
  * A record of a flush that did not finish may be whole. It is kept: it was proposed, and nobody was told that it failed.
  */
 #include "wal.h"
@@ -28,12 +31,16 @@ struct wal_reader {
     uint64_t    room;
     uint64_t    durable_segment, durable_offset;    /* highest attested place */
     char        name[40];
+    uint64_t    damage_at;              /* offset in file `name`, set with SPUR_ECORRUPT */
+    bool        has_damage_at;
 };
 
-static int damaged(const struct wal_reader *r, uint64_t offset, const char *what, struct spur_error *err)
+static int damaged(struct wal_reader *r, uint64_t offset, const char *what, struct spur_error *err)
 {
-    return spur_fail(err, SPUR_ECORRUPT, "%s/%s: damaged at offset %llu: %s: bring the folder back from a backup", r->w->path, r->name,
-                     (unsigned long long)offset, what);
+    r->damage_at = offset;
+    r->has_damage_at = true;
+    return spur_fail(err, SPUR_ECORRUPT, "%s/%s: damaged at offset %llu: %s: bring the folder back from a backup (or see recover_at)", r->w->path,
+                     r->name, (unsigned long long)offset, what);
 }
 
 static void attested(struct wal_reader *r, uint64_t segment, uint64_t offset)
@@ -165,6 +172,7 @@ static int segment_walk(struct wal_reader *r, struct wal_segment *s, uint64_t li
     uint32_t crc;
     int rc;
 
+    s->end = at;
     while ((bytes = record_at(r, at, limit, &record, &crc)) > 0) {
         if (record.type == WAL_FLUSH) {
             if (record.n != WAL_FLUSH_DATA || !flush_is_genuine(r, s, record.data, at))
@@ -185,7 +193,6 @@ static int segment_walk(struct wal_reader *r, struct wal_segment *s, uint64_t li
         at += bytes;
         s->end = at;
     }
-    s->end = at;
     return 0;
 }
 
@@ -218,7 +225,8 @@ static int tail_clear(struct wal *w, const struct wal_segment *s, const struct w
     return 0;
 }
 
-static int tail_settle(struct wal_reader *r, struct wal_segment *s, uint64_t file_bytes, struct spur_error *err)
+/* The end of the last segment: torn or damaged? `is_given_up`: whatever it is, it goes. */
+static int tail_settle(struct wal_reader *r, struct wal_segment *s, uint64_t file_bytes, bool is_given_up, struct spur_error *err)
 {
     struct wal *w = r->w;
     const struct wal_io *io = w->config.io;
@@ -226,12 +234,12 @@ static int tail_settle(struct wal_reader *r, struct wal_segment *s, uint64_t fil
     int rc;
 
     find_attested(r, s, s->end, limit);
-    if (r->durable_segment > s->sequence) {
+    if (!is_given_up && r->durable_segment > s->sequence) {
         wal_segment_name(r->name, r->durable_segment);
         return spur_fail(err, SPUR_ECORRUPT, "%s/%s: is missing, the log is known to be durable up to its offset %llu: bring it back from a backup", w->path,
                          r->name, (unsigned long long)r->durable_offset);
     }
-    if (r->durable_segment == s->sequence && r->durable_offset > s->end) {
+    if (!is_given_up && r->durable_segment == s->sequence && r->durable_offset > s->end) {
         char what[120];
 
         snprintf(what, sizeof what, "the log was durable up to offset %llu", (unsigned long long)r->durable_offset);
@@ -239,7 +247,7 @@ static int tail_settle(struct wal_reader *r, struct wal_segment *s, uint64_t fil
     }
     if (file_bytes < s->size) {
         /* Where a whole empty head follows the last record, the log had ended there: then only zeros are gone. */
-        if (s->end + WAL_HEAD_BYTES > limit || !wal_is_zero(r->bytes + s->end, (size_t)(limit - s->end)))
+        if (!is_given_up && (s->end + WAL_HEAD_BYTES > limit || !wal_is_zero(r->bytes + s->end, (size_t)(limit - s->end))))
             return damaged(r, file_bytes, "the file was cut there", err);
         wal_say(w, SPUR_LOG_WARN, "%s/%s: the file was cut at offset %llu, behind the last record: made whole again", w->path, r->name,
                 (unsigned long long)file_bytes);
@@ -262,38 +270,90 @@ static int tail_settle(struct wal_reader *r, struct wal_segment *s, uint64_t fil
     return 0;
 }
 
+static int segment_read(struct wal_reader *r, size_t i, struct spur_error *err)
+{
+    struct wal *w = r->w;
+    struct wal_segment *s = &w->segments[i], *previous = i ? s - 1 : NULL;
+    uint64_t file_bytes;
+    int rc;
+
+    if (previous && previous->sequence + 1 != s->sequence) {
+        wal_segment_name(r->name, previous->sequence + 1);
+        return spur_fail(err, SPUR_ECORRUPT, "%s/%s: is missing between its neighbours: bring it back from a backup", w->path, r->name);
+    }
+    if ((rc = segment_load(r, s, err)) < 0)
+        return rc;
+    file_bytes = s->size;
+    rc = header_check(r, s, !previous, previous ? previous->end : 0, err);
+    if (rc == SPUR_ESTALE) {
+        wal_segment_name(r->name, previous->sequence);
+        rc = damaged(r, previous->end, "the next file continues from elsewhere", err);
+    }
+    if (rc < 0 || (rc = segment_walk(r, s, file_bytes < s->size ? file_bytes : s->size, err)) < 0 || i + 1 < w->count)
+        return rc;
+    if ((rc = w->fd = wal_segment_open(w, s, err)) < 0)
+        return rc;
+    return tail_settle(r, s, file_bytes, false, err);
+}
+
+/* The damage is the one that the administrator has named: segment `name` ends there, and those behind it are set aside. */
+static int give_up(struct wal_reader *r, struct spur_error *err)
+{
+    struct wal *w = r->w;
+    const struct wal_io *io = w->config.io;
+    struct wal_segment *last;
+    uint64_t file_bytes;
+    size_t keep = 0;
+    char name[40], to[60];
+    int rc;
+
+    do {
+        if (keep == w->count)
+            return SPUR_ECORRUPT;
+        wal_segment_name(name, w->segments[keep++].sequence);
+    } while (strcmp(name, r->name) != 0);
+    if (r->damage_at < WAL_HEADER_BYTES)
+        keep--;                         /* its header: nothing of it can be used */
+    if (!keep)
+        return SPUR_ECORRUPT;           /* nothing would be left to go on from */
+    for (size_t i = keep; i < w->count; i++) {
+        wal_segment_name(name, w->segments[i].sequence);
+        snprintf(to, sizeof to, "damaged-%s", name);
+        if ((rc = io->rename(io->arg, w->folder, name, to)) < 0)
+            return spur_fail(err, SPUR_EIO, "%s/%s: can't be set aside: %s", w->path, name, strerror(-rc));
+    }
+    w->count = keep;
+    last = &w->segments[keep - 1];
+    if (w->fd >= 0)
+        close(w->fd);
+    w->fd = -1;
+    if ((rc = segment_load(r, last, err)) < 0)
+        return rc;
+    file_bytes = last->size;
+    last->size = get64(r->bytes + SEG_SIZE);
+    wal_say(w, SPUR_LOG_ERROR, "%s/%s: recover_at: all entries after %llu are given up", w->path, r->name, (unsigned long long)w->last_index);
+    if ((rc = w->fd = wal_segment_open(w, last, err)) < 0 || (rc = tail_settle(r, last, file_bytes, true, err)) < 0)
+        return rc;
+    rc = io->sync_folder(io->arg, w->folder);
+    return rc < 0 ? spur_fail(err, SPUR_EIO, "%s: %s", w->path, strerror(-rc)) : 0;
+}
+
 int wal_replay(struct wal *w, int (*visit)(void *, const struct wal_record *, struct spur_error *), void *arg, struct spur_error *err)
 {
     struct wal_reader r = { .w = w, .visit = visit, .arg = arg, .durable_segment = w->super.segment, .durable_offset = w->super.offset };
+    char place[80];
     int rc = 0;
 
-    for (size_t i = 0; i < w->count; i++) {
-        struct wal_segment *s = &w->segments[i], *previous = i ? s - 1 : NULL;
-        uint64_t file_bytes;
-
-        if (previous && previous->sequence + 1 != s->sequence) {
-            wal_segment_name(r.name, previous->sequence + 1);
-            rc = spur_fail(err, SPUR_ECORRUPT, "%s/%s: is missing between its neighbours: bring it back from a backup", w->path, r.name);
-            goto out;
-        }
-        if ((rc = segment_load(&r, s, err)) < 0)
-            goto out;
-        file_bytes = s->size;
-        rc = header_check(&r, s, !previous, previous ? previous->end : 0, err);
-        if (rc == SPUR_ESTALE) {
-            wal_segment_name(r.name, previous->sequence);
-            rc = damaged(&r, previous->end, "the next file continues from elsewhere", err);
-        }
-        if (rc < 0)
-            goto out;
-        if ((rc = segment_walk(&r, s, file_bytes < s->size ? file_bytes : s->size, err)) < 0)
-            goto out;
-        if (i + 1 == w->count) {
-            if ((rc = w->fd = wal_segment_open(w, s, err)) < 0 || (rc = tail_settle(&r, s, file_bytes, err)) < 0)
-                goto out;
+    for (size_t i = 0; i < w->count && rc >= 0; i++) {
+        rc = segment_read(&r, i, err);
+        if (rc == SPUR_ECORRUPT && r.has_damage_at && w->config.recover_at) {
+            snprintf(place, sizeof place, "%s:%llu", r.name, (unsigned long long)r.damage_at);
+            if (strcmp(place, w->config.recover_at) == 0) {
+                rc = give_up(&r, err);
+                break;
+            }
         }
     }
-out:
     if (rc < 0 && w->fd >= 0) {     /* wal_close must not attest a log that was not accepted */
         close(w->fd);
         w->fd = -1;

@@ -306,6 +306,35 @@ START_TEST(snapshot_without_room)
 }
 END_TEST
 
+/* A folder as format 1 wrote it must load for ever. STORE_TEST_WRITE=FOLDER makes such a folder; it is made once a format, then kept. */
+START_TEST(format_1_loads)
+{
+    char data[512];
+    const char *to = getenv("STORE_TEST_WRITE");
+    struct image m;
+
+    hashes_make(2);
+    if (to) {
+        live(2, 3);
+        live(2, 1);
+        image_read(&m, w.folder);
+        image_write(&m, to);
+    } else {
+        snprintf(data, sizeof data, "%s/wal/format-1", TEST_DATA);
+        image_read(&m, data);
+        image_write(&m, w.folder);
+    }
+    ck_assert_msg(world_open(&w, 16 * KIB, 1u << 30, NULL, &err) == 0, "%s", err.text);
+    world_wait_role(&w, SPUR_STORE_LEADER);
+    ck_assert_int_eq(w.snapshot_reads, 1);
+    ck_assert_uint_eq(w.count, 104);
+    ck_assert_uint_eq(w.hash, hashes[104]);
+    ck_assert_uint_eq(w.fence, 3);
+    ck_assert_str_eq(w.log, "");
+    image_fini(&m);
+}
+END_TEST
+
 Suite *crash_suite(void);
 Suite *crash_suite(void)
 {
@@ -320,6 +349,7 @@ Suite *crash_suite(void)
     tcase_add_test(c, file_size_limit);
     tcase_add_test(c, disk_does_not_confirm);
     tcase_add_test(c, snapshot_without_room);
+    tcase_add_test(c, format_1_loads);
     suite_add_tcase(s, c);
     return s;
 }
