@@ -110,10 +110,10 @@ uint32_t topo_threads(const struct spur_node_view *n)
 {
     uint32_t cores = n->sockets * n->cores_per_socket;
 
-    /* CPUs=cores on a machine with hyper-threads: the site counts a core as one CPU. */
-    if (cores && n->cpus && n->cpus <= cores)
-        return 1;
-    return n->threads_per_core ? n->threads_per_core : 1;
+    if (!cores || !n->cpus)
+        return n->threads_per_core ? n->threads_per_core : 1;
+    /* CPUs=cores on a machine with hyper-threads: the site counts a core as one CPU. The ledger divides just so. */
+    return n->cpus > cores ? n->cpus / cores : 1;
 }
 
 uint32_t topo_usable_threads(const struct topo_ask *t, const struct spur_node_view *n)

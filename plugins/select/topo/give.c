@@ -231,7 +231,7 @@ static void rest_give(const struct spur_node_view *n, struct spur_node_pick *pic
             last->count += count;
             last->mask |= mask;
         } else if (pick->gres_count < SPUR_PICKS_MAX) {
-            pick->gres[pick->gres_count++] = (struct spur_gres_pick){ .ask = UINT32_MAX, .gres = k, .count = count, .mask = mask };
+            pick->gres[pick->gres_count++] = (struct spur_gres_pick){ .ask = SPUR_ASK_NONE, .gres = k, .count = count, .mask = mask };
         }
     }
 }

@@ -226,7 +226,7 @@ static const char *devices_fault(const struct wish *w, const struct spur_node_vi
             return "more of a resource than is free";
         if (strcmp(v->name, "gpu") == 0)
             *gpus += g->count;
-        if (g->ask == UINT32_MAX) {
+        if (g->ask == SPUR_ASK_NONE) {
             if (!a->exclusive)
                 return "a device that was not asked for";
             continue;
