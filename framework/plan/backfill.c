@@ -378,7 +378,7 @@ bool backfill_slice(struct slice *sl)
         if (p->params.max_job_start && b->starts >= p->params.max_job_start)
             return true;
         if (!j || e->flying || e->rest_until_ms > sl->now_ms || j->state != JOB_PENDING || !job_eligible(sl->s, j, sl->now_s, &why, &when) || !slice_task(sl, j, &task) ||
-            !(w = slice_wish(sl, e, j, part)) || slice_too_late(sl, e, j, w, part)) {
+            !(w = slice_wish(sl, e, j, part)) || slice_too_late(sl, e, j)) {
             b->search.active = false;
             b->next++;
             continue;

@@ -397,12 +397,11 @@ void slice_cancel(struct slice *sl, struct entry *e, struct job *j, bool by_dead
         e->flying = true;
 }
 
-bool slice_too_late(struct slice *sl, struct entry *e, struct job *j, const struct wish *w,
-                    const struct config_partition *part)
+bool slice_too_late(struct slice *sl, struct entry *e, struct job *j)
 {
-    uint32_t need = w->time_min_min ? w->time_min_min : limit_minutes(w->time_limit_min, part);
+    int64_t need_s = j->time_limit_min < MINUTES_NOT_SET ? (int64_t)j->time_limit_min * 60 : 0;    /* as apply reckons */
 
-    if (!j->deadline_wall_s || sl->now_s + (int64_t)need * 60 <= j->deadline_wall_s)
+    if (!j->deadline_wall_s || (sl->now_s < j->deadline_wall_s && sl->now_s + need_s <= j->deadline_wall_s))
         return false;
     job_advise(j, REASON_DeadLine, NULL);
     slice_cancel(sl, e, j, true);
@@ -455,7 +454,7 @@ bool main_pass_slice(struct slice *sl)
             l->at++;            /* all on their way, or %limit reached */
             continue;
         }
-        if (!(w = slice_wish(sl, e, j, part)) || slice_too_late(sl, e, j, w, part)) {
+        if (!(w = slice_wish(sl, e, j, part)) || slice_too_late(sl, e, j)) {
             l->at++;
             continue;
         }

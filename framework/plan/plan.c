@@ -145,6 +145,12 @@ static uint64_t job_rank(const struct plan *p, const struct state *s, const stru
 
 #define LANES_MAX 64
 
+/* Last second at which a job with a deadline may start and still end before it. */
+static int64_t last_start_s(const struct job *j)
+{
+    return j->deadline_wall_s - (j->time_limit_min < MINUTES_NOT_SET ? (int64_t)j->time_limit_min * 60 : 1);
+}
+
 /* Brings the queue in step with one job: in, out, or in later. Ranks of new ones are taken when the pass begins (rank 0 until then).
  * `changed`: what was asked may be another now, so partitions and rank are looked up again. */
 void plan_refresh(struct plan *p, struct state *s, uint32_t job_id, bool changed, int64_t now_s)
@@ -160,8 +166,8 @@ void plan_refresh(struct plan *p, struct state *s, uint32_t job_id, bool changed
             queue_remove(&p->queue, job_id);
         return;
     }
-    if (j->deadline_wall_s && now_s < j->deadline_wall_s)
-        queue_wake_at(&p->queue, j->deadline_wall_s * 1000, job_id);
+    if (j->deadline_wall_s && changed)
+        queue_wake_at(&p->queue, last_start_s(j) * 1000 + 1000, job_id);
     if (!job_eligible(s, j, now_s, &why, &when)) {
         job_advise(j, why, NULL);
         if (e)
@@ -384,10 +390,8 @@ static void wake(struct slice *sl)
         slice_spend(sl, 1);
         if (!j || j->state != JOB_PENDING)
             continue;
-        if (j->deadline_wall_s && sl->now_s >= j->deadline_wall_s) {
-            slice_cancel(sl, queue_find(&p->queue, job_id), j, true);
+        if (slice_too_late(sl, queue_find(&p->queue, job_id), j))
             continue;
-        }
         if (!job_eligible(sl->s, j, sl->now_s, &why, &when) && why == REASON_DependencyNeverSatisfied && (p->params.kill_invalid_dep || j->kill_invalid_dep)) {
             job_advise(j, why, NULL);
             slice_cancel(sl, NULL, j, false);

@@ -87,7 +87,7 @@ struct wish *slice_wish(struct slice *sl, struct entry *e, struct job *j, const 
 /* Next task of an array record to start that is not proposed yet; UINT32_MAX for a job that is none; false: no task may start now. */
 bool slice_task(struct slice *sl, const struct job *j, uint32_t *task);
 /* Can it no longer end before its deadline? Then it is cancelled. */
-bool slice_too_late(struct slice *sl, struct entry *e, struct job *j, const struct wish *w, const struct config_partition *part);
+bool slice_too_late(struct slice *sl, struct entry *e, struct job *j);
 bool partition_is_open(const struct config_partition *part, enum job_reason *why);
 /* Are enough usable nodes there at all? If not, sets the advice. */
 bool slice_nodes_exist(struct slice *sl, struct job *j, const struct wish *w, const struct spur_view *view);

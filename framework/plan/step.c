@@ -206,7 +206,7 @@ static int mark_named(struct layout *l, const char *list, bool required, uint32_
 static bool deal_tasks(struct layout *l, uint32_t ntasks)
 {
     bool cyclic = word_starts(l->spec->distribution ? l->spec->distribution : "", "cyclic");
-    uint32_t left = ntasks;
+    uint32_t left = ntasks, even = l->nodes ? (ntasks + l->nodes - 1) / l->nodes : ntasks;
 
     for (uint32_t i = 0; i < l->count; i++) {
         l->slots[i].tasks = l->slots[i].chosen && left ? 1 : 0;
@@ -222,8 +222,8 @@ static bool deal_tasks(struct layout *l, uint32_t ntasks)
             if (!sl->chosen || sl->tasks >= sl->room)
                 continue;
             more = cyclic ? 1 : least(sl->room - sl->tasks, left);
-            if (l->spec->overcommit && !cyclic && !l->spec->ntasks_per_node)
-                more = least(more, (left + l->nodes - 1) / l->nodes);
+            if (l->spec->overcommit && !cyclic && sl->tasks + more > even)      /* no CPUs to count by */
+                more = even > sl->tasks ? even - sl->tasks : 0;
             sl->tasks += more;
             left -= more;
         }

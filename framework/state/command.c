@@ -236,7 +236,10 @@ static int cancel_one(struct doing *d, struct job *j, const Wire__OpCancel *o)
         return 0;
     }
     if (o->ended_by_deadline) {
-        if (!j->deadline_wall_s || j->deadline_wall_s > s->wall_ms / 1000)
+        /* One that waits is ended as soon as its limit reaches beyond the deadline, as in Slurm. */
+        int64_t need_s = j->state == JOB_PENDING && j->time_limit_min < MINUTES_NOT_SET ? (int64_t)j->time_limit_min * 60 : 0;
+
+        if (!j->deadline_wall_s || (j->deadline_wall_s > s->wall_ms / 1000 && j->deadline_wall_s >= s->wall_ms / 1000 + need_s))
             return SPUR_ESTALE;
         return job_happens(d, j, JOB_DEADLINE_, NULL);
     }
