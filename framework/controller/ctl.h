@@ -114,9 +114,10 @@ void ctl_plan_soon(struct ctl *c);
 void ctl_plan(struct ctl *c);
 
 /* nodes.c: agents: registration, heartbeats, silence. */
-void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, const Wire__RegisterRequest *r);
+/* These two take the arena their message lives in over (it is fresh again) when the ops go to the log. */
+void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, Wire__RegisterRequest *r, struct arena *take_arena);
 void nodes_heartbeat(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Heartbeat *h);
-void nodes_report(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Report *r);
+void nodes_report(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Report *r, struct arena *take_arena);
 void nodes_gone(struct ctl *c, struct peer *p);
 void nodes_alarm(struct ctl *c, uint32_t node);
 struct peer *nodes_agent(struct ctl *c, uint32_t node);

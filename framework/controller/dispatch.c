@@ -519,7 +519,7 @@ static void handle_register(struct ctl *c, struct request *r)
     struct peer *p = ctl_peer(c, r->conn);
 
     if (p)
-        nodes_register(c, p, r->seq, r->message);
+        nodes_register(c, p, r->seq, r->message, &r->arena);
     request_free(r);
 }
 
@@ -537,7 +537,7 @@ static void handle_report(struct ctl *c, struct request *r)
     struct peer *p = ctl_peer(c, r->conn);
 
     if (p)
-        nodes_report(c, p, r->seq, r->message);
+        nodes_report(c, p, r->seq, r->message, &r->arena);
     request_free(r);
 }
 

@@ -75,29 +75,20 @@ static void registered(struct ctl *c, void *arg, const struct op_result *results
     ctl_plan_soon(c);
 }
 
-void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, const Wire__RegisterRequest *m)
+void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, Wire__RegisterRequest *m, struct arena *take_arena)
 {
-    struct arena arena;
     struct admitted adm = { 0 };
     struct spur_error err = { 0 };
-    struct registering *r;
-    size_t n = wire__register_request__get_packed_size(m);
-    uint8_t *bytes;
+    struct registering *r = arena_alloc(take_arena, sizeof *r);
 
-    /* The request outlives its message: it is needed again when the entry is in. */
-    arena_init(&arena, 0);
-    r = arena_alloc(&arena, sizeof *r);
-    bytes = arena_alloc(&arena, n ? n : 1);
-    wire__register_request__pack(m, bytes);
-    r->request = wire_unpack(&wire__register_request__descriptor, bytes, n, &arena);
-    r->reply = arena_alloc(&arena, sizeof *r->reply);
+    r->request = m;
+    r->reply = arena_alloc(take_arena, sizeof *r->reply);
     wire__register_reply__init(r->reply);
     r->conn = p->number;
     r->seq = seq;
-    if (!r->request || admit_register(c->state, r->request, rpc_identity(p->conn), &arena, &adm, r->reply, &err) < 0) {
+    if (admit_register(c->state, r->request, rpc_identity(p->conn), take_arena, &adm, r->reply, &err) < 0) {
         ctl_refuse(c, p->number, seq, &err, adm.slurm_errno);
         log_line(SPUR_LOG_WARN, "registration from %s refused: %s", rpc_peer(p->conn), err.text);
-        arena_fini(&arena);
         return;
     }
     r->reply->has_config_version = r->reply->has_heartbeat_ms = r->reply->has_fence = 1;
@@ -122,10 +113,9 @@ void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Reg
     p->heard_ms = clock_boot_ms();
     if (adm.op_count == 0) {
         registered(c, r, (struct op_result[]){ { 0 } }, 0, NULL);
-        arena_fini(&arena);
         return;
     }
-    propose(c, adm.ops, adm.op_count, NULL, &arena, registered, r);
+    propose(c, adm.ops, adm.op_count, NULL, take_arena, registered, r);
 }
 
 void nodes_heartbeat(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Heartbeat *h)
@@ -159,32 +149,28 @@ static void reported(struct ctl *c, void *arg, const struct op_result *results, 
         ctl_refuse(c, r->conn, r->seq, err, 0);
 }
 
-void nodes_report(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Report *m)
+void nodes_report(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Report *m, struct arena *take_arena)
 {
-    struct arena arena;
     struct admitted adm = { 0 };
     struct spur_error err = { 0 };
     struct reporting *r;
 
-    arena_init(&arena, 0);
-    if (admit_report(c->state, m, rpc_identity(p->conn), &arena, &adm, &err) < 0) {
+    if (admit_report(c->state, m, rpc_identity(p->conn), take_arena, &adm, &err) < 0) {
         ctl_refuse(c, p->number, seq, &err, adm.slurm_errno);
         log_line(SPUR_LOG_WARN, "report from %s refused: %s", rpc_peer(p->conn), err.text);
-        arena_fini(&arena);
         return;
     }
-    r = arena_alloc(&arena, sizeof *r);
+    r = arena_alloc(take_arena, sizeof *r);
     wire__report_ack__init(&r->ack);
     r->conn = p->number;
     r->seq = seq;
     r->ack.seq = m->seq;
-    r->ack.node = arena_copy(&arena, m->node);
+    r->ack.node = m->node;
     if (adm.op_count == 0) {
         reported(c, r, (struct op_result[]){ { 0 } }, 0, NULL);
-        arena_fini(&arena);
         return;
     }
-    propose(c, adm.ops, adm.op_count, NULL, &arena, reported, r);
+    propose(c, adm.ops, adm.op_count, NULL, take_arena, reported, r);
 }
 
 void nodes_gone(struct ctl *c, struct peer *p)
