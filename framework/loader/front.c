@@ -15,6 +15,7 @@
 
 static void (*say)(void *ctx, int level, const char *text);
 static void *say_ctx;
+static const struct spur_host *say_host;    /* of the call that is running */
 
 void loader_log_to(void (*log)(void *ctx, int level, const char *text), void *ctx)
 {
@@ -22,10 +23,17 @@ void loader_log_to(void (*log)(void *ctx, int level, const char *text), void *ct
     say_ctx = ctx;
 }
 
+void loader_say_through(const struct spur_host *host)
+{
+    say_host = host;
+}
+
 static void log_line(int level, const char *text)
 {
     if (say)
         say(say_ctx, level, text);
+    else if (say_host && SPUR_HAS(say_host, log))
+        say_host->log(say_host->ctx, level, text);
     else if (level <= SPUR_LOG_WARN)
         fprintf(stderr, "%s\n", text);
 }

@@ -20,6 +20,8 @@ void front_init(struct front *f, const char *name, const struct spur_host *behin
 /* The value of a key of slurm.conf by its name, in any case; NULL when unset, unknown or without configuration. */
 const char *config_key_text(const struct config *cfg, const char *key, int *is_set);
 
+/* While a plugin is looked for, the loader's own lines go to the log of its caller; NULL: no more. */
+void loader_say_through(const struct spur_host *host);
 /* One line of the loader itself. */
 void loader_say(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

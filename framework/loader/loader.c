@@ -99,7 +99,15 @@ static int file_open_hashed(const struct loader_source *source, const char *path
     return file_open(path, source->kind, name ? strchr(name, '/') + 1 : NULL, out, err);
 }
 
-int loader_open_source(const struct loader_source *source, const struct spur_host *host, struct loaded **out, struct spur_error *err)
+static bool is_builtin(const struct spur_plugin *desc)
+{
+    for (size_t i = 0; loader_builtins[i]; i++)
+        if (loader_builtins[i]->kind == desc->kind && strcmp(loader_builtins[i]->name, desc->name) == 0)
+            return true;
+    return false;
+}
+
+static int open_source(const struct loader_source *source, const struct spur_host *host, struct loaded **out, struct spur_error *err)
 {
     struct plugin_file file = { 0 };
     struct found found;
@@ -124,11 +132,19 @@ int loader_open_source(const struct loader_source *source, const struct spur_hos
         if ((rc = file_open_hashed(source, found.path, found.name, &file, err)) < 0)
             return rc;
         desc = file.desc;
-        for (size_t i = 0; loader_builtins[i]; i++)
-            if (loader_builtins[i]->kind == kind && strcmp(loader_builtins[i]->name, desc->name) == 0)
-                loader_say(SPUR_LOG_INFO, "%s: %s is used instead of the built-in one", found.name, found.path);
+        loader_say(SPUR_LOG_INFO, "%s: %s is used%s", found.name, found.path, is_builtin(desc) ? " instead of the built-in one" : "");
     }
     return open_checked(desc, &file, source, host, out, err);
+}
+
+int loader_open_source(const struct loader_source *source, const struct spur_host *host, struct loaded **out, struct spur_error *err)
+{
+    int rc;
+
+    loader_say_through(host);
+    rc = open_source(source, host, out, err);
+    loader_say_through(NULL);
+    return rc;
 }
 
 int loader_open(enum spur_kind kind, const char *wanted, const struct config *cfg, const struct spur_host *host,

@@ -76,7 +76,8 @@ void loader_list(const struct config *cfg, void (*row)(void *arg, const struct l
 enum spur_kind loader_kind(const char *name);
 const char *loader_kind_name(enum spur_kind kind);
 
-/* Text and debug lines of the loader itself ("select/topo: /usr/lib/... wins over the built-in one") go here; default: errors and warnings to stderr. */
+/* Lines of the loader itself ("select/topo: /usr/lib/... is used instead of the built-in one") go to the log of the `host` of loader_open; for calls without
+ * one, to this; by default errors and warnings to stderr. */
 void loader_log_to(void (*log)(void *ctx, int level, const char *text), void *ctx);
 
 #endif
