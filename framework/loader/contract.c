@@ -5,7 +5,6 @@
  * a loop that runs what was posted when the case says so. The result of a case comes through a pipe, so that it is known even of a child that
  * crashes after it.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

@@ -4,7 +4,6 @@
  * The state that a host would keep is here a running hash and a count of the entries, so a lost, doubled or reordered entry shows. Works
  * for one member: a replicated store must lead alone when it is told of no others.
  */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
  *    whose own words are repeated, and libltdl then shares that handle.
  *  - A site's old PluginDir is full of Slurm's own modules under the very names we look for. They are told apart by their bytes.
  */
-#define _GNU_SOURCE     /* memmem */
 #include <dlfcn.h>
 #include <errno.h>
 #include <elf.h>
