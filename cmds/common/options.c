@@ -20,7 +20,16 @@ static bool list_has(const char *list, const char *word, size_t n)
     return false;
 }
 
-/* Exact name, else the only row that starts so; *many: more than one does. */
+/* The first word of `list` that starts so; *n becomes its length. NULL: none. */
+static const char *list_starts(const char *list, const char *word, size_t *n)
+{
+    for (const char *p = list; p && *p; p += strcspn(p, " "), p += strspn(p, " "))
+        if (strncmp(p, word, *n) == 0)
+            return *n = strcspn(p, " "), p;
+    return NULL;
+}
+
+/* Exact name, else the only row that starts so; *many: more than one does, refused names counted too. */
 static const struct option_row *row_long(const struct option_table *t, const char *word, size_t n, bool *many)
 {
     const struct option_row *found = NULL;
@@ -37,7 +46,11 @@ static const struct option_row *row_long(const struct option_table *t, const cha
             *many = true;
         found = found ? found : r;
     }
-    return *many || list_has(t->refused, word, n) ? NULL : found;
+    if (list_has(t->refused, word, n))
+        return *many = false, NULL;
+    if (found && list_starts(t->refused, word, &n))
+        *many = true;
+    return *many ? NULL : found;
 }
 
 static const struct option_row *row_letter(const struct option_table *t, char letter)
@@ -50,10 +63,9 @@ static const struct option_row *row_letter(const struct option_table *t, char le
 
 static void where_print(const struct option_table *t, const char *where)
 {
+    fprintf(stderr, "%s: ", t->command);
     if (where)
-        fprintf(stderr, "%s: error: %s: ", t->command, where);
-    else
-        fprintf(stderr, "%s: ", t->command);
+        fprintf(stderr, "error: %s: ", where);
 }
 
 static int unknown(const struct option_table *t, const char *word, size_t n, const char *where)
@@ -77,8 +89,7 @@ static int unknown(const struct option_table *t, const char *word, size_t n, con
 
 static int refused(const struct option_table *t, const char *name, size_t n, const char *where)
 {
-    where_print(t, where);
-    fprintf(stderr, "error: not supported yet: %s%.*s\n", n == 1 ? "-" : "--", (int)n, name);
+    fprintf(stderr, "%s: error: %s%snot supported yet: %s%.*s\n", t->command, where ? where : "", where ? ": " : "", n == 1 ? "-" : "--", (int)n, name);
     return 1;
 }
 
@@ -87,9 +98,8 @@ static int take(const struct option_table *t, const struct option_row *r, const 
     struct spur_error err = { 0 };
 
     if (r->take(request, value, from, &err) < 0) {
-        where_print(t, where);
-        fprintf(stderr, "error: %s\n", err.text);
-        return t->unknown_exit;
+        fprintf(stderr, "%s: error: %s%s%s\n", t->command, where ? where : "", where ? ": " : "", err.text);
+        return err.code == SPUR_EINVAL || err.code == SPUR_EUNSUPPORTED ? 1 : t->unknown_exit;
     }
     return 0;
 }
@@ -139,6 +149,8 @@ static int read_words(const struct option_table *t, int argc, char **argv, int f
             const char *value = arg[2 + n] == '=' ? arg + 3 + n : NULL;
             bool many;
             const struct option_row *r = row_long(t, arg + 2, n, &many);
+            const char *known;
+            size_t known_len = n;
 
             if (source == FROM_COMMAND_LINE && ((n == 4 && !strncmp(arg + 2, "help", 4)) || (n == 5 && !strncmp(arg + 2, "usage", 5)))) {
                 options_help(t);
@@ -148,8 +160,8 @@ static int read_words(const struct option_table *t, int argc, char **argv, int f
                 puts(SLURM_GENERATION);
                 return OPTIONS_DONE;
             }
-            if (!r && list_has(t->refused, arg + 2, n))
-                return refused(t, arg + 2, n, where);
+            if (!r && !many && n > 0 && (known = list_starts(t->refused, arg + 2, &known_len)))
+                return refused(t, known, known_len, where);
             if (many) {
                 where_print(t, where);
                 fprintf(stderr, "option '%.*s' is ambiguous\n", (int)n + 2, arg);
@@ -218,6 +230,14 @@ int options_read(const struct option_table *t, int argc, char **argv, void *requ
     return read_words(t, argc, argv, 1, FROM_COMMAND_LINE, NULL, request, first);
 }
 
+/* Slurm's rule for flags in the environment: set but empty, "yes", or a number other than 0. */
+static bool flag_is_set(const char *value)
+{
+    uint64_t n;
+
+    return !*value || word_eq(value, "yes") || (number_u64(value, &n) && n != 0);
+}
+
 int options_environment(const struct option_table *t, void *request)
 {
     for (size_t i = 0; i < t->count; i++) {
@@ -235,7 +255,9 @@ int options_environment(const struct option_table *t, void *request)
             value = getenv(name);
             if (!value || (!*value && r->argument == OPTION_VALUE))
                 continue;
-            if ((rc = take(t, r, *value || r->argument == OPTION_VALUE ? value : NULL, FROM_ENVIRONMENT, name, request)))
+            if (r->argument == OPTION_NONE && !flag_is_set(value))
+                break;
+            if ((rc = take(t, r, *value && r->argument != OPTION_NONE ? value : NULL, FROM_ENVIRONMENT, name, request)))
                 return rc;
             break;
         }
@@ -248,9 +270,8 @@ int options_words(const struct option_table *t, int argc, char **argv, const cha
     int first, rc = read_words(t, argc, argv, 0, FROM_SCRIPT, where, request, &first);
 
     if (rc == 0 && first < argc) {
-        where_print(t, where);
-        fprintf(stderr, "invalid directive, \"%s\" is no option\n", argv[first]);
-        return t->unknown_exit;
+        fprintf(stderr, "%s: error: %s: Invalid directive found in batch script: %s\n", t->command, where, argv[first]);
+        return 1;
     }
     return rc;
 }

@@ -23,7 +23,8 @@ struct option_row {
     enum option_argument argument;
     const char *value;          /* word for the value in --help: "N", "FILE"; NULL for none */
     const char *env;            /* environment twins, blank-separated, the first set one counts: "SBATCH_TIMELIMIT"; NULL: none */
-    /* Takes the value (NULL when there is none) into `request`; err and a negative code when it is wrong. */
+    /* Takes the value (NULL when there is none) into `request`; err and a negative code when it is wrong: SPUR_EINVAL and SPUR_EUNSUPPORTED
+     * exit 1, others the table's unknown_exit. */
     int       (*take)(void *request, const char *value, enum option_source from, struct spur_error *err);
     const char *help;           /* one line; NULL: not shown (old or alternate names) */
 };
@@ -44,7 +45,7 @@ struct option_table {
  * --version print and return OPTIONS_DONE. */
 #define OPTIONS_DONE (-1)
 int options_read(const struct option_table *t, int argc, char **argv, void *request, int *first);
-/* The environment twins of all rows. Returns the exit code to use, 0 when fine. */
+/* The environment twins of all rows; a flag is set by an empty value, "yes" or a number other than 0. Returns the exit code to use, 0 when fine. */
 int options_environment(const struct option_table *t, void *request);
 /* One line's worth of words, as in a script's directive; where: "script.sh:3". Returns the exit code to use, 0 when fine. */
 int options_words(const struct option_table *t, int argc, char **argv, const char *where, void *request);

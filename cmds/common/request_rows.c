@@ -1,0 +1,866 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request_rows.c - the one table of job and step options; see request.h.
+ *
+ * A row says who accepts it (B sbatch, R srun, A salloc) and which suffix its environment twin has: SBATCH_x, SLURM_x for srun, SALLOC_x.
+ * Sentences are Slurm's, with the offending value behind them. Numbers that are none exit 1, other bad values 255, as Slurm's
+ * commands do: the code SPUR_EINVAL says the former.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/duration.h"
+#include "base/hostlist.h"
+#include "base/str.h"
+#include "cmds/common/request.h"
+#include "cmds/common/signals.h"
+
+#define R ((struct request *)request)
+#define MAYBE __attribute__((unused))
+#define TAKE(name) static int take_##name(MAYBE void *request, MAYBE const char *value, MAYBE enum option_source from, MAYBE struct spur_error *err)
+#define TEXT_OF(value) ((char *)(uintptr_t)(value))
+
+static enum request_rank rank_of(enum option_source from)
+{
+    return from == FROM_COMMAND_LINE ? RANK_OF_COMMAND_LINE : from == FROM_ENVIRONMENT ? RANK_OF_ENVIRONMENT : RANK_OF_SCRIPT;
+}
+
+static int invalid(const char *option, const char *value, struct spur_error *err)
+{
+    return spur_fail(err, SPUR_ESYNTAX, "Invalid --%s specification: \"%.80s\"", option, value);
+}
+
+static int unsupported(const char *option, const char *value, struct spur_error *err)
+{
+    return spur_fail(err, SPUR_EUNSUPPORTED, "not supported yet: --%s=%.80s", option, value);
+}
+
+static int positive(const char *option, const char *value, uint32_t most, uint32_t *out, struct spur_error *err)
+{
+    uint64_t n;
+
+    if (!number_u64(value, &n) || n == 0 || n > most)
+        return spur_fail(err, SPUR_EINVAL, "Invalid numeric value \"%.80s\" for --%s.", value, option);
+    *out = (uint32_t)n;
+    return 0;
+}
+
+#define TAKE_TEXT(name, field)    TAKE(name) { R->field = TEXT_OF(value); return 0; }
+#define TAKE_FLAG(name, field)    TAKE(name) { R->field = true; return 0; }
+#define TAKE_BIT(name, field)     TAKE(name) { R->spec.has_##field = R->spec.field = true; return 0; }
+#define TAKE_NUMBER(name, option, field) \
+    TAKE(name) { int rc; if ((rc = positive(option, value, INT32_MAX, &R->spec.field, err)) == 0) R->spec.has_##field = true; return rc; }
+
+TAKE_TEXT(account, spec.account)
+TAKE_TEXT(array, spec.array)
+TAKE_TEXT(clusters, clusters)
+TAKE_TEXT(comment, spec.comment)
+TAKE_TEXT(constraint, spec.features)
+TAKE_TEXT(dependency, spec.dependency)
+TAKE_TEXT(export, export)
+TAKE_TEXT(export_file, export_file)
+TAKE_TEXT(extra, spec.extra)
+TAKE_TEXT(job_name, spec.name)
+TAKE_TEXT(licenses, spec.licenses)
+TAKE_TEXT(mail_user, spec.mail_user)
+TAKE_TEXT(partition, spec.partition)
+TAKE_TEXT(prefer, spec.prefer)
+TAKE_TEXT(qos, spec.qos)
+TAKE_TEXT(reservation, spec.reservation)
+TAKE_TEXT(wckey, spec.wckey)
+TAKE_TEXT(wrap, wrap)
+TAKE_TEXT(nodefile, nodefile)
+TAKE_FLAG(parsable, parsable)
+TAKE_FLAG(quiet, quiet)
+TAKE_FLAG(test_only, test_only)
+TAKE_FLAG(wait_end, wait)
+TAKE_FLAG(ignore_pbs, ignore_pbs)
+TAKE_BIT(contiguous, contiguous)
+TAKE_BIT(hold, hold)
+TAKE_BIT(overcommit, overcommit)
+TAKE_BIT(spread, spread)
+TAKE_NUMBER(cpus_per_gpu, "cpus-per-gpu", cpus_per_gpu)
+TAKE_NUMBER(cpus_per_task, "cpus-per-task", cpus_per_task)
+TAKE_NUMBER(mincpus, "mincpus", min_cpus_node)
+TAKE_NUMBER(ntasks_per_core, "ntasks-per-core", ntasks_per_core)
+TAKE_NUMBER(ntasks_per_gpu, "ntasks-per-gpu", ntasks_per_gpu)
+TAKE_NUMBER(ntasks_per_node, "ntasks-per-node", ntasks_per_node)
+TAKE_NUMBER(ntasks_per_socket, "ntasks-per-socket", ntasks_per_socket)
+TAKE_NUMBER(sockets_per_node, "sockets-per-node", sockets_per_node)
+TAKE_NUMBER(cores_per_socket, "cores-per-socket", cores_per_socket)
+TAKE_NUMBER(threads_per_core, "threads-per-core", threads_per_core)
+TAKE_NUMBER(segment, "segment", segment)
+
+TAKE(verbose) { R->verbose++; return 0; }
+
+TAKE(debug)     /* SBATCH_DEBUG, SLURM_DEBUG: 0, 1 or more */
+{
+    uint32_t n;
+
+    if (number_u32(value, &n))
+        R->verbose = n;
+    return 0;
+}
+
+/* ---- counts ---------------------------------------------------------------------------------------------------------------------- */
+
+TAKE(ntasks)
+{
+    int rc = positive("ntasks", value, INT32_MAX, &R->spec.ntasks, err);
+
+    if (rc == 0) {
+        R->spec.has_ntasks = true;
+        R->ntasks_rank = rank_of(from);
+    }
+    return rc;
+}
+
+static bool node_count(const char **at, uint32_t *out)
+{
+    uint64_t n;
+
+    if (!number_at(at, &n))
+        return false;
+    if (**at == 'k' || **at == 'K')
+        n *= 1024, ++*at;
+    else if (**at == 'm' || **at == 'M')
+        n *= 1048576, ++*at;
+    if (n == 0 || n > INT32_MAX)
+        return false;
+    *out = (uint32_t)n;
+    return true;
+}
+
+int nodes_option_parse(const char *text, uint32_t *min, uint32_t *max, bool *has_max, struct spur_error *err)
+{
+    const char *at = text;
+
+    *has_max = true;
+    if (!node_count(&at, min))
+        return spur_fail(err, SPUR_ESYNTAX, "\"%.80s\" is not a valid node count", text);
+    *max = *min;
+    if (*at == '-') {
+        at++;
+        if (!node_count(&at, max))
+            return spur_fail(err, SPUR_ESYNTAX, "\"%.80s\" is not a valid node count", text);
+    }
+    if (*at)
+        return spur_fail(err, SPUR_ESYNTAX, "\"%.80s\" is not a valid node count", text);
+    if (*max < *min)
+        return spur_fail(err, SPUR_ESYNTAX, "Maximum node count %u is less than minimum node count %u", *max, *min);
+    return 0;
+}
+
+TAKE(nodes)
+{
+    bool has_max;
+    int rc = nodes_option_parse(value, &R->spec.min_nodes, &R->spec.max_nodes, &has_max, err);
+
+    if (rc == 0) {
+        R->spec.has_min_nodes = true;
+        R->spec.has_max_nodes = has_max;
+        R->nodes_rank = rank_of(from);
+    }
+    return rc;
+}
+
+TAKE(extra_node_info)      /* -B sockets[:cores[:threads]], "*" for any */
+{
+    static const char *const names[] = { "first", "second", "third" };
+    char *copy = arena_copy(&R->arena, value), *at = copy;
+    uint32_t n;
+
+    for (int i = 0; i < 3 && at; i++) {
+        char *part = at, *colon = strchr(at, ':');
+
+        at = colon ? colon + 1 : NULL;
+        if (colon)
+            *colon = '\0';
+        if (strcmp(part, "*") == 0)
+            continue;
+        if (!number_u32(part, &n) || n == 0 || (i == 2 && colon))
+            return spur_fail(err, SPUR_EINVAL, "Invalid numeric value \"%.80s\" for %s arg of -B.", part, names[i]);
+        if (i == 0)
+            R->spec.has_sockets_per_node = true, R->spec.sockets_per_node = n;
+        else if (i == 1)
+            R->spec.has_cores_per_socket = true, R->spec.cores_per_socket = n;
+        else
+            R->spec.has_threads_per_core = true, R->spec.threads_per_core = n;
+    }
+    return 0;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
+
+static int memory(const char *option, const char *value, uint64_t *out, struct spur_error *err)
+{
+    return mebibytes_parse(value, out, NULL) < 0 ? invalid(option, value, err) : 0;
+}
+
+TAKE(mem)
+{
+    int rc = memory("mem", value, &R->spec.mem_per_node_mib, err);
+
+    R->mem_rank = rank_of(from);
+    return rc;
+}
+TAKE(mem_per_cpu)
+{
+    int rc = memory("mem-per-cpu", value, &R->spec.mem_per_cpu_mib, err);
+
+    R->mem_cpu_rank = rank_of(from);
+    return rc;
+}
+TAKE(mem_per_gpu)
+{
+    int rc = memory("mem-per-gpu", value, &R->spec.mem_per_gpu_mib, err);
+
+    R->mem_gpu_rank = rank_of(from);
+    return rc;
+}
+TAKE(tmp)
+{
+    R->spec.has_tmp_mib = true;
+    return memory("tmp", value, &R->spec.tmp_mib, err);
+}
+
+/* ---- generic resources ------------------------------------------------------------------------------------------------------------- */
+
+static bool gres_item_ok(const char *item, bool is_gpu)
+{
+    const char *last = strrchr(item, ':');
+    uint64_t n;
+
+    if (!*item || *item == ':' || strspn(item, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:+") != strlen(item))
+        return false;
+    if (is_gpu)                             /* [type:]number */
+        return count_parse(last ? last + 1 : item, &n, NULL) == 0 && (!last || strchr(item, ':') == last);
+    for (const char *p = item, *colon; (colon = strchr(p, ':')); p = colon + 1)
+        if (colon[1] == ':' || colon[1] == '\0')
+            return false;
+    if (!last)
+        return true;                        /* a name alone: one of it */
+    if (strchr(item, ':') != last && strchr(strchr(item, ':') + 1, ':') != last)
+        return false;
+    return count_parse(last + 1, &n, NULL) == 0 || !is_digit(last[1]);
+}
+
+/* "gpu:a100:4,shard:2" -> "gres:gpu:a100:4,gres:shard:2"; gpus: "a100:2" -> "gres:gpu:a100:2". NULL when it cannot be one. */
+static char *gres_list(struct request *r, const char *value, bool is_gpu)
+{
+    char *copy = arena_copy(&r->arena, value), *cursor = copy, *item, *out;
+    struct str text;
+
+    str_init(&text);
+    while ((item = word_next(&cursor, ","))) {
+        if (strncmp(item, "gres:", 5) == 0 || strncmp(item, "gres/", 5) == 0)
+            item += 5;
+        if (!gres_item_ok(item, is_gpu)) {
+            str_fini(&text);
+            return NULL;
+        }
+        str_addf(&text, "%sgres:%s%s", text.len ? "," : "", is_gpu ? "gpu:" : "", item);
+    }
+    out = text.len ? arena_copy(&r->arena, text.text) : NULL;
+    str_fini(&text);
+    return out;
+}
+
+static int gres(struct request *r, const char *option, const char *value, bool is_gpu, char **out, struct spur_error *err)
+{
+    char *list = gres_list(r, value, is_gpu);
+
+    if (!list)
+        return spur_fail(err, SPUR_EINVAL, "Invalid generic resource (gres) specification: --%s=%.80s", option, value);
+    *out = list;
+    return 0;
+}
+
+TAKE(gres)
+{
+    char *list = NULL;
+    int rc;
+
+    if (strcasecmp(value, "none") == 0) {
+        R->gres = NULL;
+        return 0;
+    }
+    if ((rc = gres(R, "gres", value, false, &list, err)) == 0)
+        R->gres = list;
+    return rc;
+}
+TAKE(gpus) { return gres(R, "gpus", value, true, &R->spec.tres_per_job, err); }
+TAKE(gpus_per_socket) { return gres(R, "gpus-per-socket", value, true, &R->spec.tres_per_socket, err); }
+TAKE(gpus_per_task) { return gres(R, "gpus-per-task", value, true, &R->spec.tres_per_task, err); }
+TAKE(gpus_per_node)
+{
+    char *list = NULL;
+    int rc = gres(R, "gpus-per-node", value, true, &list, err);
+
+    if (rc == 0)
+        R->gpus_per_node = list;
+    return rc;
+}
+
+TAKE(tres_per_task)     /* cpu=4,gres/gpu:1 or gres/gpu=1 */
+{
+    char *copy = arena_copy(&R->arena, value), *cursor = copy, *item, *list = NULL;
+    struct str text;
+    int rc = 0;
+
+    str_init(&text);
+    while (rc == 0 && (item = word_next(&cursor, ","))) {
+        uint32_t n;
+
+        if (word_starts(item, "cpu=") || word_starts(item, "cpu:")) {
+            if (!number_u32(item + 4, &n) || n == 0)
+                rc = invalid("tres-per-task", value, err);
+            R->spec.has_cpus_per_task = true;
+            R->spec.cpus_per_task = n;
+        } else if (word_starts(item, "gres/") || word_starts(item, "gres:")) {
+            char *eq = strchr(item, '=');
+
+            if (eq)
+                *eq = ':';
+            str_addf(&text, "%s%s", text.len ? "," : "", item + 5);
+        } else {
+            rc = invalid("tres-per-task", value, err);
+        }
+    }
+    if (rc == 0 && text.len && (rc = gres(R, "tres-per-task", text.text, false, &list, err)) == 0)
+        R->spec.tres_per_task = list;
+    str_fini(&text);
+    return rc;
+}
+
+/* ---- times ------------------------------------------------------------------------------------------------------------------------- */
+
+TAKE(time)
+{
+    uint32_t minutes;
+
+    if (minutes_parse(value, &minutes, NULL) < 0)
+        return invalid("time", value, err);
+    R->spec.has_time_limit_min = true;
+    R->spec.time_limit_min = minutes ? minutes : MINUTES_UNLIMITED;
+    return 0;
+}
+
+static int64_t now_s(struct request *r)
+{
+    if (!r->now_s)
+        r->now_s = (int64_t)time(NULL);
+    return r->now_s;
+}
+
+TAKE(begin)
+{
+    if (moment_parse(value, now_s(R), &R->spec.begin_wall_s, NULL) < 0)
+        return invalid("begin", value, err);
+    R->spec.has_begin_wall_s = true;
+    return 0;
+}
+TAKE(deadline)
+{
+    if (moment_parse(value, now_s(R), &R->spec.deadline_wall_s, NULL) < 0)
+        return invalid("deadline", value, err);
+    R->spec.has_deadline_wall_s = true;
+    return 0;
+}
+
+int signal_option_parse(const char *text, uint32_t *signal, uint32_t *time_s, uint32_t *flags, struct spur_error *err)
+{
+    const char *at = text, *colon = strchr(text, ':');
+    char name[32];
+    size_t n;
+    int number;
+
+    *flags = 0;
+    *time_s = 60;
+    if (colon) {
+        for (; at < colon; at++)
+            if ((*at == 'B' || *at == 'b') && !(*flags & 1))
+                *flags |= 1;
+            else if ((*at == 'R' || *at == 'r') && !(*flags & 2))
+                *flags |= 2;
+            else
+                return invalid("signal", text, err);
+        at++;
+    }
+    n = strcspn(at, "@");
+    if (n == 0 || n >= sizeof name)
+        return invalid("signal", text, err);
+    memcpy(name, at, n);
+    name[n] = '\0';
+    if ((number = signal_parse(name)) <= 0)
+        return invalid("signal", text, err);
+    *signal = (uint32_t)number;
+    if (at[n] == '@' && (!number_u32(at + n + 1, time_s) || *time_s > 65535))
+        return invalid("signal", text, err);
+    return 0;
+}
+
+TAKE(signal)
+{
+    int rc = signal_option_parse(value, &R->spec.warn_signal, &R->spec.warn_time_s, &R->spec.warn_flags, err);
+
+    if (rc == 0) {
+        R->spec.signal = TEXT_OF(value);
+        R->spec.has_warn_signal = R->spec.has_warn_time_s = R->spec.has_warn_flags = true;
+    }
+    return rc;
+}
+
+/* ---- order in the queue ------------------------------------------------------------------------------------------------------------- */
+
+TAKE(nice)
+{
+    int64_t n = 100;
+
+    if (value && (!number_i64(value, &n) || n > 2147483645 || n < -2147483645))
+        return invalid("nice", value, err);
+    R->spec.has_nice = true;
+    R->spec.nice = (int32_t)n;
+    return 0;
+}
+
+TAKE(priority)
+{
+    uint32_t n;
+
+    if (word_eq(value, "TOP"))
+        return unsupported("priority", value, err);
+    if (!number_u32(value, &n) || n >= UINT32_MAX - 1)
+        return invalid("priority", value, err);
+    R->spec.has_priority = true;
+    R->spec.priority = n;
+    return 0;
+}
+
+TAKE(requeue)
+{
+    if (value)
+        return unsupported("requeue", value, err);
+    R->spec.has_requeue = R->spec.requeue = true;
+    return 0;
+}
+TAKE(no_requeue) { R->spec.has_requeue = true; R->spec.requeue = false; return 0; }
+
+TAKE(kill_on_invalid_dep)
+{
+    if (!word_eq(value, "yes") && !word_eq(value, "no"))
+        return invalid("kill-on-invalid-dep", value, err);
+    R->spec.has_kill_on_invalid_dep = true;
+    R->spec.kill_on_invalid_dep = word_eq(value, "yes");
+    return 0;
+}
+
+TAKE(exclusive)
+{
+    if (value && (word_eq(value, "user") || word_eq(value, "mcs") || word_eq(value, "topo")))
+        return unsupported("exclusive", value, err);
+    if (value && !word_eq(value, "exclusive"))
+        return invalid("exclusive", value, err);
+    R->spec.exclusive = TEXT_OF("exclusive");
+    R->exclusive_rank = rank_of(from);
+    return 0;
+}
+TAKE(oversubscribe) { R->spec.exclusive = TEXT_OF("oversubscribe"); return 0; }
+
+TAKE(switches)          /* N[@max-time] */
+{
+    char *copy = arena_copy(&R->arena, value), *at = strchr(copy, '@');
+    int rc;
+
+    if (at)
+        return unsupported("switches", value, err);     /* the wait would be without end */
+    if ((rc = positive("switches", copy, INT32_MAX, &R->spec.switches, err)) == 0)
+        R->spec.has_switches = true;
+    return rc;
+}
+
+TAKE(no_kill)
+{
+    if (value && (word_eq(value, "off") || word_eq(value, "no")))
+        return 0;
+    return spur_fail(err, SPUR_EUNSUPPORTED, "not supported yet: --no-kill");
+}
+
+TAKE(wait_all_nodes)    /* nodes are up before a job starts: both values are met */
+{
+    if (strcmp(value, "0") && strcmp(value, "1"))
+        return invalid("wait-all-nodes", value, err);
+    R->spec.has_wait_all_nodes = true;
+    R->spec.wait_all_nodes = value[0] == '1';
+    return 0;
+}
+
+TAKE(mail_type)
+{
+    if (word_eq(value, "NONE"))
+        return 0;
+    return unsupported("mail-type", value, err);
+}
+
+TAKE(profile)
+{
+    return word_eq(value, "none") ? 0 : unsupported("profile", value, err);
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------------------------- */
+
+/* A list of nodes, or, with a slash in it, the file that holds one: words apart by commas, blanks or lines, # to the end of the line. */
+static int node_list(struct request *r, const char *option, const char *value, char **out, struct spur_error *err)
+{
+    struct hostlist *h = NULL;
+    struct spur_error why = { 0 };
+    const char *list = value;
+
+    if (strchr(value, '/') && !(list = request_node_file(r, value, err)))
+        return err->code;
+    if (hostlist_parse(list, &h, &why) < 0)
+        return spur_fail(err, SPUR_ESYNTAX, "Invalid --%s specification: %s", option, why.text);
+    hostlist_destroy(h);
+    *out = TEXT_OF(list);
+    return 0;
+}
+TAKE(nodelist) { return node_list(R, "nodelist", value, &R->spec.req_nodes, err); }
+TAKE(exclude) { return node_list(R, "exclude", value, &R->spec.exc_nodes, err); }
+TAKE_TEXT(chdir, spec.work_dir)
+TAKE_TEXT(output, spec.std_out)
+TAKE_TEXT(error, spec.std_err)
+TAKE_TEXT(input, spec.std_in)
+
+TAKE(open_mode)
+{
+    if (word_eq(value, "append") || word_eq(value, "a"))
+        R->spec.open_mode = TEXT_OF("append");
+    else if (word_eq(value, "truncate") || word_eq(value, "t"))
+        R->spec.open_mode = TEXT_OF("truncate");
+    else
+        return invalid("open-mode", value, err);
+    return 0;
+}
+
+TAKE(get_user_env)
+{
+    if (value) {
+        const char *at = value;
+        uint64_t n;
+
+        if (is_digit(*at) && !number_at(&at, &n))
+            return invalid("get-user-env", value, err);
+        if (*at && ((*at != 'S' && *at != 's' && *at != 'L' && *at != 'l') || at[1]))
+            return invalid("get-user-env", value, err);
+    }
+    R->get_user_env = value ? value : "";
+    return 0;
+}
+
+TAKE(propagate)
+{
+    R->propagate = value ? value : "ALL";
+    return request_propagate_check(R->propagate, err);
+}
+
+/* ---- layout -------------------------------------------------------------------------------------------------------------------------- */
+
+TAKE(distribution)      /* how tasks go to nodes acts; how they go to sockets and cores inside is the default, and only that may be named */
+{
+    char *copy = arena_copy(&R->arena, value), *comma = strchr(copy, ','), *colon;
+
+    if (comma) {
+        *comma++ = '\0';
+        if (word_eq(comma, "Pack"))
+            return unsupported("distribution", value, err);
+        if (!word_eq(comma, "NoPack"))
+            return invalid("distribution", value, err);
+    }
+    if ((colon = strchr(copy, ':'))) {
+        char *cursor = colon + 1, *word;
+
+        *colon = '\0';
+        while ((word = word_next(&cursor, ":"))) {
+            if (word_eq(word, "fcyclic") || word_eq(word, "block"))
+                return unsupported("distribution", value, err);
+            if (!word_eq(word, "cyclic") && strcmp(word, "*"))
+                return invalid("distribution", value, err);
+        }
+    }
+    if (word_starts(copy, "plane") || word_eq(copy, "arbitrary"))
+        return unsupported("distribution", value, err);
+    if (!word_eq(copy, "block") && !word_eq(copy, "cyclic") && strcmp(copy, "*"))
+        return invalid("distribution", value, err);
+    R->spec.distribution = strcmp(copy, "*") ? copy : NULL;
+    R->distribution_set = true;
+    return 0;
+}
+
+TAKE(hint)
+{
+    if (word_eq(value, "nomultithread") || word_eq(value, "multithread"))
+        R->spec.hint = TEXT_OF(value);
+    else if (word_eq(value, "compute_bound") || word_eq(value, "memory_bound"))
+        return unsupported("hint", value, err);
+    else
+        return spur_fail(err, SPUR_EINVAL, "unrecognized --hint argument \"%.80s\"; known are multithread and nomultithread", value);
+    return 0;
+}
+
+TAKE(mem_bind)
+{
+    if (word_eq(value, "none") || word_eq(value, "q") || word_eq(value, "quiet"))
+        return 0;
+    return unsupported("mem-bind", value, err);
+}
+
+TAKE(gpu_bind)
+{
+    if (word_eq(value, "none"))
+        return 0;
+    return unsupported("gpu-bind", value, err);
+}
+
+/* ---- srun's own ------------------------------------------------------------------------------------------------------------------------ */
+
+TAKE_FLAG(label, label)
+TAKE_FLAG(unbuffered, unbuffered)
+TAKE_FLAG(exact, exact)
+TAKE_FLAG(whole, whole)
+TAKE_FLAG(disable_status, disable_status)
+TAKE_FLAG(quit_on_interrupt, quit_on_interrupt)
+TAKE_TEXT(step_output, step_out)
+TAKE_TEXT(step_error, step_err)
+TAKE_TEXT(step_input, step_in)
+
+TAKE(overlap)
+{
+   
+    R->overlap = true;
+    return 0;
+}
+
+TAKE(jobid)
+{
+    if (!number_u32(value, &R->job_id) || R->job_id == 0)
+        return spur_fail(err, SPUR_EINVAL, "Invalid numeric value \"%.80s\" for --jobid.", value);
+    R->has_job_id = true;
+    return 0;
+}
+
+TAKE(kill_on_bad_exit)
+{
+    if (value && strcmp(value, "0") && strcmp(value, "1"))
+        return spur_fail(err, SPUR_EINVAL, "Invalid numeric value \"%.80s\" for --kill-on-bad-exit.", value);
+    R->kill_on_bad_exit = !value || value[0] == '1';
+    return 0;
+}
+
+TAKE(wait_tasks)
+{
+    if (!number_u32(value, &R->wait_s) || R->wait_s > INT32_MAX)
+        return spur_fail(err, SPUR_EINVAL, "Invalid numeric value \"%.80s\" for --wait.", value);
+    R->has_wait_s = true;
+    return 0;
+}
+
+TAKE(relative)
+{
+    if (!number_u32(value, &R->relative))
+        return spur_fail(err, SPUR_EINVAL, "Invalid numeric value \"%.80s\" for --relative.", value);
+    R->has_relative = true;
+    return 0;
+}
+
+TAKE(mpi)
+{
+    if (word_eq(value, "list"))
+        R->mpi = "list";
+    else if (word_eq(value, "none"))
+        R->mpi = "none";
+    else
+        return unsupported("mpi", value, err);
+    return 0;
+}
+
+TAKE(cpu_bind)
+{
+    char *copy = arena_copy(&R->arena, value), *cursor = copy, *word;
+
+    while ((word = word_next(&cursor, ",")))
+        if (!word_eq(word, "none") && !word_eq(word, "no") && !word_eq(word, "q") && !word_eq(word, "quiet"))
+            return unsupported("cpu-bind", value, err);
+    R->cpu_bind = value;
+    return 0;
+}
+
+TAKE(immediate)
+{
+    uint32_t n = 0;
+
+    if (value && !number_u32(value, &n))
+        return spur_fail(err, SPUR_EINVAL, "Invalid numeric value \"%.80s\" for --immediate.", value);
+    R->immediate_s = n > INT32_MAX ? INT32_MAX : (int)n;
+    return 0;
+}
+
+TAKE(threads)           /* -T: threads of srun itself; it has one whatever is asked */
+{
+    uint32_t n;
+
+    return positive("threads", value, INT32_MAX, &n, err);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------------------- */
+
+#define B REQUEST_SBATCH
+#define A REQUEST_SALLOC
+#define S REQUEST_SRUN
+
+/* Suffixes of the twin: "X" is SBATCH_X, SALLOC_X and SLURM_X; a word with a prefix is taken as it stands, for `only`. */
+struct request_row { unsigned who; const char *twin_b, *twin_s; struct option_row row; };
+#define ROW(who, name, letter, argument, word, twin_b, twin_s, take, help) { who, twin_b, twin_s, { name, letter, argument, word, NULL, take, help } }
+#define NONE OPTION_NONE
+#define VALUE OPTION_VALUE
+#define MAY OPTION_MAY
+
+static const struct request_row rows[] = {
+    ROW(B|A|S, "account", 'A', VALUE, "NAME", "SBATCH_ACCOUNT", "SLURM_ACCOUNT", take_account, "charge this account"),
+    ROW(B, "array", 'a', VALUE, "TASKS", "SBATCH_ARRAY_INX", NULL, take_array, "an array of jobs: 0-15, 0,6,16-32, 0-99:2%5"),
+    ROW(B|A|S, "begin", 'b', VALUE, "TIME", NULL, NULL, take_begin, "start no earlier than this: 16:00, now+1hour, 2027-01-20T12:34:00"),
+    ROW(B|A|S, "chdir", 'D', VALUE, "DIR", NULL, "SLURM_REMOTE_CWD SLURM_WORKING_DIR", take_chdir, "work directory of the job"),
+    ROW(B|A|S, "clusters", 'M', VALUE, "NAMES", "SBATCH_CLUSTERS SLURM_CLUSTERS", "SLURM_CLUSTERS", take_clusters, "cluster to send the job to (this one)"),
+    ROW(B|A|S, "cluster", 0, VALUE, "NAMES", NULL, NULL, take_clusters, NULL),
+    ROW(B|A|S, "comment", 0, VALUE, "TEXT", NULL, NULL, take_comment, "a comment, shown with the job"),
+    ROW(B|A|S, "constraint", 'C', VALUE, "FEATURES", "SBATCH_CONSTRAINT", "SLURM_CONSTRAINT", take_constraint, "features the nodes must have: a100&ib, x|y, [r1|r2]"),
+    ROW(B|A|S, "contiguous", 0, NONE, NULL, NULL, NULL, take_contiguous, "nodes next to each other"),
+    ROW(B|A|S, "cores-per-socket", 0, VALUE, "N", NULL, NULL, take_cores_per_socket, "nodes with at least N cores a socket"),
+    ROW(B|A|S, "cpus-per-gpu", 0, VALUE, "N", "SBATCH_CPUS_PER_GPU", "SLURM_CPUS_PER_GPU", take_cpus_per_gpu, "CPUs for each GPU"),
+    ROW(B|A|S, "cpus-per-task", 'c', VALUE, "N", NULL, "SRUN_CPUS_PER_TASK SLURM_CPUS_PER_TASK", take_cpus_per_task, "CPUs for each task"),
+    ROW(B|A|S, "deadline", 0, VALUE, "TIME", NULL, NULL, take_deadline, "remove the job when it cannot end before this"),
+    ROW(B|A|S, "dependency", 'd', VALUE, "LIST", NULL, "SLURM_DEPENDENCY", take_dependency, "start after others: afterok:12:13, singleton, afterany:4?afternotok:5"),
+    ROW(B|A|S, "distribution", 'm', VALUE, "HOW", "SBATCH_DISTRIBUTION", "SLURM_DISTRIBUTION", take_distribution, "how tasks go to nodes: block or cyclic"),
+    ROW(B, "error", 'e', VALUE, "FILE", "SBATCH_ERROR", NULL, take_error, "standard error goes to this file (a pattern: %j %A %a %x %N %u ...)"),
+    ROW(S, "error", 'e', VALUE, "FILE", NULL, "SLURM_STDERRMODE", take_step_error, "standard error of the tasks"),
+    ROW(B|A|S, "exclude", 'x', VALUE, "NODES", NULL, NULL, take_exclude, "none of these nodes"),
+    ROW(B|A|S, "exclusive", 0, MAY, "exclusive", "SBATCH_EXCLUSIVE", "SLURM_EXCLUSIVE", take_exclusive, "whole nodes for this job alone"),
+    ROW(B|S, "export", 0, VALUE, "LIST", "SBATCH_EXPORT", "SRUN_EXPORT_ENV SLURM_EXPORT_ENV", take_export, "what of the environment goes along: ALL, NONE, NIL, NAME,NAME=value"),
+    ROW(B, "export-file", 0, VALUE, "FILE|FD", NULL, NULL, take_export_file, "environment from a file of NAME=value ending in NULs"),
+    ROW(B|A|S, "extra", 0, VALUE, "TEXT", NULL, NULL, take_extra, "a text for site programs, shown with the job"),
+    ROW(B|A|S, "extra-node-info", 'B', VALUE, "S[:C[:T]]", NULL, NULL, take_extra_node_info, "nodes with at least so many sockets, cores, threads"),
+    ROW(B, "get-user-env", 0, MAY, "SECONDS[L|S]", "SBATCH_GET_USER_ENV", NULL, take_get_user_env, "add the variables of a login shell"),
+    ROW(B|A|S, "gpu-bind", 0, VALUE, "none", "SBATCH_GPU_BIND", "SLURM_GPU_BIND", take_gpu_bind, "GPUs of a task (each sees all of the step)"),
+    ROW(B|A|S, "gpus", 'G', VALUE, "[TYPE:]N", "SBATCH_GPUS", "SLURM_GPUS", take_gpus, "GPUs in all"),
+    ROW(B|A|S, "gpus-per-node", 0, VALUE, "[TYPE:]N", "SBATCH_GPUS_PER_NODE", "SLURM_GPUS_PER_NODE", take_gpus_per_node, "GPUs on each node"),
+    ROW(B|A|S, "gpus-per-socket", 0, VALUE, "[TYPE:]N", NULL, "SLURM_GPUS_PER_SOCKET", take_gpus_per_socket, "GPUs on each socket"),
+    ROW(B|A|S, "gpus-per-task", 0, VALUE, "[TYPE:]N", "SBATCH_GPUS_PER_TASK", "SLURM_GPUS_PER_TASK", take_gpus_per_task, "GPUs for each task"),
+    ROW(B|A|S, "gres", 0, VALUE, "NAME[:TYPE][:N]", "SBATCH_GRES", "SLURM_STEP_GRES SLURM_GRES", take_gres, "generic resources on each node: gpu:4, gpu:a100:2"),
+    ROW(B|A|S, "hint", 0, VALUE, "WORD", "SBATCH_HINT SLURM_HINT", "SLURM_HINT", take_hint, "multithread or nomultithread"),
+    ROW(B|A|S, "hold", 'H', NONE, NULL, NULL, NULL, take_hold, "submit held; `scontrol release` lets it go"),
+    ROW(B, "ignore-pbs", 0, NONE, NULL, "SBATCH_IGNORE_PBS", NULL, take_ignore_pbs, "do not look at #PBS and #BSUB lines"),
+    ROW(B, "input", 'i', VALUE, "FILE", "SBATCH_INPUT", NULL, take_input, "standard input comes from this file"),
+    ROW(S, "input", 'i', VALUE, "all|none|N|FILE", NULL, "SLURM_STDINMODE", take_step_input, "who gets srun's input: all tasks, none, task N, or a file"),
+    ROW(A|S, "immediate", 'I', MAY, "SECONDS", NULL, "SLURM_IMMEDIATE", take_immediate, "give up when it cannot start at once, or in time"),
+    ROW(B|A|S, "job-name", 'J', VALUE, "NAME", "SBATCH_JOB_NAME", "SLURM_JOB_NAME", take_job_name, "name of the job"),
+    ROW(B|A|S, "kill-on-invalid-dep", 0, VALUE, "yes|no", NULL, NULL, take_kill_on_invalid_dep, "end it when its dependency can never be met"),
+    ROW(B|A|S, "licenses", 'L', VALUE, "NAMES", NULL, NULL, take_licenses, NULL),
+    ROW(B|A|S, "mail-type", 0, VALUE, "NONE", NULL, NULL, take_mail_type, "mail is not sent by this version"),
+    ROW(B|A|S, "mail-user", 0, VALUE, "ADDRESS", NULL, NULL, take_mail_user, "address for mail, kept with the job"),
+    ROW(B|A|S, "mem", 0, VALUE, "SIZE", "SBATCH_MEM_PER_NODE", "SLURM_MEM_PER_NODE", take_mem, "memory a node: 4000 (MiB), 16G, 0 for all"),
+    ROW(B|A|S, "mem-bind", 0, VALUE, "none", "SBATCH_MEM_BIND", "SLURM_MEM_BIND", take_mem_bind, "binding of memory (none)"),
+    ROW(B|A|S, "mem-per-cpu", 0, VALUE, "SIZE", "SBATCH_MEM_PER_CPU", "SLURM_MEM_PER_CPU", take_mem_per_cpu, "memory a CPU"),
+    ROW(B|A|S, "mem-per-gpu", 0, VALUE, "SIZE", "SBATCH_MEM_PER_GPU", "SLURM_MEM_PER_GPU", take_mem_per_gpu, "memory a GPU"),
+    ROW(B|A|S, "mincpus", 0, VALUE, "N", NULL, NULL, take_mincpus, "at least N CPUs on each node"),
+    ROW(B|A|S, "nice", 0, MAY, "N", NULL, NULL, take_nice, "lower the priority by N (100)"),
+    ROW(B|A|S, "no-kill", 'k', MAY, "off", "SBATCH_NO_KILL", "SLURM_NO_KILL", take_no_kill, NULL),
+    ROW(B|A|S, "nodefile", 'F', VALUE, "FILE", NULL, NULL, take_nodefile, "these nodes, from a file"),
+    ROW(B|A|S, "nodelist", 'w', VALUE, "NODES", NULL, NULL, take_nodelist, "these nodes at least"),
+    ROW(B|A|S, "nodes", 'N', VALUE, "MIN[-MAX]", NULL, "SLURM_JOB_NUM_NODES SLURM_NNODES", take_nodes, "number of nodes"),
+    ROW(B|A|S, "ntasks", 'n', VALUE, "N", NULL, "SLURM_NTASKS SLURM_NPROCS", take_ntasks, "number of tasks"),
+    ROW(B|A|S, "ntasks-per-core", 0, VALUE, "N", NULL, "SLURM_NTASKS_PER_CORE", take_ntasks_per_core, "tasks on each core at most"),
+    ROW(B|A|S, "ntasks-per-gpu", 0, VALUE, "N", NULL, "SLURM_NTASKS_PER_GPU", take_ntasks_per_gpu, "tasks for each GPU"),
+    ROW(B|A|S, "ntasks-per-tres", 0, VALUE, "N", NULL, NULL, take_ntasks_per_gpu, NULL),
+    ROW(B|A|S, "ntasks-per-node", 0, VALUE, "N", NULL, "SLURM_NTASKS_PER_NODE", take_ntasks_per_node, "tasks on each node"),
+    ROW(B|A|S, "tasks-per-node", 0, VALUE, "N", NULL, NULL, take_ntasks_per_node, NULL),
+    ROW(B|A|S, "ntasks-per-socket", 0, VALUE, "N", NULL, "SLURM_NTASKS_PER_SOCKET", take_ntasks_per_socket, "tasks on each socket at most"),
+    ROW(B|S, "open-mode", 0, VALUE, "append|truncate", "SBATCH_OPEN_MODE", "SLURM_OPEN_MODE", take_open_mode, "how output files are opened"),
+    ROW(B, "output", 'o', VALUE, "FILE", "SBATCH_OUTPUT", NULL, take_output, "standard output goes to this file (slurm-%j.out)"),
+    ROW(S, "output", 'o', VALUE, "FILE", NULL, "SLURM_STDOUTMODE", take_step_output, "standard output of the tasks: a file, none, or task N here"),
+    ROW(B|A|S, "overcommit", 'O', NONE, NULL, "SBATCH_OVERCOMMIT", "SLURM_OVERCOMMIT", take_overcommit, "more tasks than CPUs"),
+    ROW(B|A|S, "oversubscribe", 's', NONE, NULL, NULL, NULL, take_oversubscribe, "may share CPUs with other jobs"),
+    ROW(B|A|S, "share", 0, NONE, NULL, NULL, NULL, take_oversubscribe, NULL),
+    ROW(B|S, "parsable", 0, NONE, NULL, NULL, NULL, take_parsable, "print the job id alone (id;cluster with -M)"),
+    ROW(B|A|S, "partition", 'p', VALUE, "NAMES", "SBATCH_PARTITION", "SLURM_PARTITION", take_partition, "partition, or a comma list of them"),
+    ROW(B|A|S, "prefer", 0, VALUE, "FEATURES", NULL, NULL, take_prefer, "features the nodes should have if possible"),
+    ROW(B|A|S, "priority", 0, VALUE, "N", NULL, NULL, take_priority, "fixed priority (operators)"),
+    ROW(B|A|S, "profile", 0, VALUE, "none", "SBATCH_PROFILE", "SLURM_PROFILE", take_profile, NULL),
+    ROW(B|S, "propagate", 0, MAY, "LIMITS", NULL, NULL, take_propagate, "resource limits that go along: ALL, NONE, NOFILE,CORE,..."),
+    ROW(B|A|S, "qos", 'q', VALUE, "NAME", "SBATCH_QOS", "SLURM_QOS", take_qos, "quality of service"),
+    ROW(B|A|S, "quiet", 'Q', NONE, NULL, NULL, NULL, take_quiet, "nothing but errors"),
+    ROW(B, "requeue", 0, MAY, NULL, "SBATCH_REQUEUE", NULL, take_requeue, "may start again after a node has failed"),
+    ROW(B, "no-requeue", 0, NONE, NULL, "SBATCH_NO_REQUEUE", NULL, take_no_requeue, "never start it again"),
+    ROW(B|A|S, "reservation", 0, VALUE, "NAME", "SBATCH_RESERVATION", "SLURM_RESERVATION", take_reservation, NULL),
+    ROW(B|A|S, "segment", 0, VALUE, "N", NULL, NULL, take_segment, "nodes in blocks of N near each other"),
+    ROW(B|A|S, "signal", 0, VALUE, "[B:]SIG[@SECONDS]", "SBATCH_SIGNAL", "SLURM_SIGNAL", take_signal, "send this signal so long before the time limit (60)"),
+    ROW(B|A|S, "sockets-per-node", 0, VALUE, "N", NULL, NULL, take_sockets_per_node, "nodes with at least N sockets"),
+    ROW(B|A|S, "spread-job", 0, NONE, NULL, "SBATCH_SPREAD_JOB", "SLURM_SPREAD_JOB", take_spread, "on as many nodes as possible"),
+    ROW(B|A|S, "switches", 0, VALUE, "N", "SBATCH_REQ_SWITCH", "SLURM_REQ_SWITCH", take_switches, "under at most N switches"),
+    ROW(B|S, "test-only", 0, NONE, NULL, NULL, NULL, take_test_only, "say when it would start; submit nothing"),
+    ROW(B|A|S, "threads-per-core", 0, VALUE, "N", "SBATCH_THREADS_PER_CORE", "SLURM_THREADS_PER_CORE", take_threads_per_core, "use at most N threads of each core"),
+    ROW(B|A|S, "time", 't', VALUE, "LIMIT", "SBATCH_TIMELIMIT", "SLURM_TIMELIMIT", take_time, "time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, UNLIMITED"),
+    ROW(B|A|S, "tmp", 0, VALUE, "SIZE", NULL, NULL, take_tmp, "nodes with so much temporary disk"),
+    ROW(B|A|S, "tres-per-task", 0, VALUE, "LIST", NULL, "SLURM_TRES_PER_TASK", take_tres_per_task, "resources of each task: cpu=4,gres/gpu=1"),
+    ROW(B|A|S, "verbose", 'v', NONE, NULL, NULL, NULL, take_verbose, "say what is done; twice: more"),
+    ROW(B|A|S, NULL, 0, VALUE, NULL, "SBATCH_DEBUG", "SLURM_DEBUG", take_debug, NULL),
+    ROW(B, "wait", 'W', NONE, NULL, "SBATCH_WAIT", NULL, take_wait_end, "return when the job has ended, with its exit code"),
+    ROW(B|A, "wait-all-nodes", 0, VALUE, "0|1", "SBATCH_WAIT_ALL_NODES", NULL, take_wait_all_nodes, "start when all nodes are ready (always so)"),
+    ROW(B|A|S, "wckey", 0, VALUE, "NAME", "SBATCH_WCKEY", "SLURM_WCKEY", take_wckey, "workload characterisation key"),
+    ROW(B, "wrap", 0, VALUE, "COMMAND", NULL, NULL, take_wrap, "a one-line script of this command"),
+
+    ROW(S, "cpu-bind", 0, VALUE, "none|quiet", NULL, "SLURM_CPU_BIND", take_cpu_bind, "binding of tasks to CPUs (tasks share those of the step)"),
+    ROW(S, "cpu_bind", 0, VALUE, NULL, NULL, NULL, take_cpu_bind, NULL),
+    ROW(S, "disable-status", 'X', NONE, NULL, NULL, "SLURM_DISABLE_STATUS", take_disable_status, "Ctrl-C goes to the tasks at once"),
+    ROW(S, "exact", 0, NONE, NULL, NULL, "SLURM_EXACT", take_exact, "a step takes only what it asks for"),
+    ROW(S, "jobid", 0, VALUE, "ID", NULL, "SLURM_JOB_ID SLURM_JOBID", take_jobid, "a step of this job"),
+    ROW(S, "kill-on-bad-exit", 'K', MAY, "0|1", NULL, "SLURM_KILL_BAD_EXIT", take_kill_on_bad_exit, "end the step when a task fails"),
+    ROW(S, "label", 'l', NONE, NULL, NULL, "SLURM_LABELIO", take_label, "number of the task in front of each line"),
+    ROW(S, "mpi", 0, VALUE, "none|list", NULL, "SLURM_MPI_TYPE", take_mpi, "how MPI is started"),
+    ROW(S, "overlap", 0, NONE, NULL, NULL, "SLURM_OVERLAP", take_overlap, "share CPUs with the other steps of the job"),
+    ROW(S, "quit-on-interrupt", 0, NONE, NULL, NULL, NULL, take_quit_on_interrupt, "one Ctrl-C ends the step"),
+    ROW(S, "relative", 'r', VALUE, "N", NULL, NULL, take_relative, "from node N of the allocation on"),
+    ROW(S, "threads", 'T', VALUE, "N", NULL, "SLURM_THREADS", take_threads, NULL),
+    ROW(S, "unbuffered", 'u', NONE, NULL, NULL, "SLURM_UNBUFFEREDIO", take_unbuffered, "output as it comes, not line by line"),
+    ROW(S, "wait", 'W', VALUE, "SECONDS", NULL, "SLURM_WAIT", take_wait_tasks, "end the step so long after its first task has ended"),
+    ROW(S, "whole", 0, NONE, NULL, NULL, "SLURM_WHOLE", take_whole, "all CPUs of the job's nodes for the step (the default)"),
+};
+
+#define REFUSED_ALL "acctg-freq autocomplete bb bbf cluster-constraint consolidate-segments container container-id context core-spec cpu-freq delay-boot gid " \
+    "gpu-freq gres-flags mcs-label mem-update network oom-kill-step power reboot resources resv-ports runtime spread-segments stepmgr thread-spec time-min " \
+    "tres-bind uid use-min-nodes "
+
+static const struct { unsigned who; const char *command, *usage, *refused, *letters; } commands[] = {
+    { B, "sbatch", "Usage: sbatch [OPTIONS] SCRIPT [ARGUMENTS ...]     (or the script on standard input, or --wrap COMMAND)\n"
+      "Submits a job script; lines \"#SBATCH OPTIONS\" at its head are options too.\n", REFUSED_ALL "batch external", "S" },
+    { S, "srun", "Usage: srun [OPTIONS] PROGRAM [ARGUMENTS ...]\nRuns tasks: a step of the job it is called in, else in an allocation of its own.\n",
+      REFUSED_ALL "accel-bind async bcast bcast-exclude compress debugger-test epilog external-launcher het-group ignore-signals interactive msg-timeout "
+      "multi-prog no-allocate pack-group preserve-env prolog pty send-libs slurmd-debug task-epilog task-prolog treewidth wait-for-children x11", "SEZ" },
+    { A, "salloc", "Usage: salloc [OPTIONS] [COMMAND [ARGUMENTS ...]]\n", REFUSED_ALL, "S" },
+};
+
+size_t request_row_count(void) { return sizeof rows / sizeof *rows; }
+
+void request_table(unsigned command, struct option_row *rows_out, struct option_table *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!(rows[i].who & command))
+            continue;
+        rows_out[n] = rows[i].row;
+        rows_out[n++].env = command == S ? rows[i].twin_s : command == B ? rows[i].twin_b : NULL;
+    }
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (commands[i].who == command)
+            *out = (struct option_table){ commands[i].command, commands[i].usage, rows_out, n, commands[i].refused, commands[i].letters, 255, true };
+}

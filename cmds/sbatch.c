@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sbatch.c - submits a job script and says its number.
+ *
+ * Reads the command line once to find the script, then the three sources of options from the weakest to the strongest: directives of the
+ * script, SBATCH_* variables, the command line again. Nothing is evaluated: script, arguments and environment travel as they are, the
+ * first and the last as blobs by hash. One connection, one request, one line of output; --wait then sleeps in a second request until the job has ended.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/str.h"
+#include "client/client.h"
+#include "cmds/commands.h"
+#include "cmds/common/directives.h"
+#include "cmds/common/environment.h"
+#include "cmds/common/request.h"
+#include "state/job.h"
+
+#define SCRIPT_LIMIT (60u << 20)        /* of one message; the controller's own limit is lower and names itself */
+
+extern char **environ;
+
+struct script {
+    char  *text; size_t n;
+    char  *path;                /* absolute; NULL: --wrap or standard input */
+    const char *shown;          /* as named by the user, for messages */
+};
+
+/* SLURM_EXIT_ERROR replaces the code of errors of ours. */
+static int error_exit(int code)
+{
+    const char *text = getenv("SLURM_EXIT_ERROR");
+    uint32_t n;
+
+    return text && number_u32(text, &n) && n < 256 ? (int)n : code;
+}
+
+/* Each line of a sentence with the command's name in front. */
+static void complain(const char *word, const char *text)
+{
+    const char *at = text;
+
+    for (;;) {
+        size_t n = strcspn(at, "\n");
+
+        fprintf(stderr, "sbatch: %s: %.*s\n", word, (int)n, at);
+        if (!at[n])
+            break;
+        at += n + 1;
+    }
+}
+
+/* ---- the script ------------------------------------------------------------------------------------------------------------------- */
+
+static int read_all(int fd, struct script *s, struct spur_error *err)
+{
+    struct stat st;
+    size_t room = 65536;
+    ssize_t got;
+
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
+        room = (size_t)st.st_size < SCRIPT_LIMIT ? (size_t)st.st_size + 1 : SCRIPT_LIMIT;
+    s->text = mem_alloc(room + 1);
+    while ((got = read(fd, s->text + s->n, room - s->n)) > 0 || (got < 0 && errno == EINTR)) {
+        s->n += got > 0 ? (size_t)got : 0;
+        if (s->n > SCRIPT_LIMIT)
+            return spur_fail(err, SPUR_ELIMIT, "Batch script %s is over %u bytes", s->shown, SCRIPT_LIMIT);
+        if (s->n == room)
+            s->text = mem_grow(s->text, (room *= 2) + 1, 1);
+    }
+    if (got < 0)
+        return spur_fail(err, SPUR_EIO, "Unable to read file %s: %s", s->shown, strerror(errno));
+    s->text[s->n] = '\0';
+    return 0;
+}
+
+static bool is_program(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* As Slurm: a name with a slash is itself; else the current folder first, then an executable file of PATH; last the current folder again. */
+static char *script_find(struct request *r, const char *name)
+{
+    const char *path = getenv("PATH");
+    struct stat st;
+
+    if (strchr(name, '/') || stat(name, &st) == 0)
+        return request_path(r, name);
+    for (const char *p = path; p && *p; p += strcspn(p, ":"), p += *p == ':') {
+        size_t n = strcspn(p, ":");
+        char *full = n ? arena_printf(&r->arena, "%.*s/%s", (int)n, p, name) : arena_copy(&r->arena, name);
+
+        if (is_program(full))
+            return request_path(r, full);
+    }
+    return request_path(r, name);
+}
+
+static int script_read(struct request *r, struct script *s, struct spur_error *err)
+{
+    int fd, rc;
+
+    if (r->wrap) {
+        if (r->argc > 0)
+            return spur_fail(err, SPUR_EINVAL, "Script arguments not permitted with --wrap option");
+        s->shown = "wrap";
+        s->n = strlen(r->wrap) + sizeof "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n" ;
+        s->text = mem_alloc(s->n + 1);
+        s->n = (size_t)snprintf(s->text, s->n + 1, "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n%s\n", r->wrap);
+        return 0;
+    }
+    if (r->argc == 0) {
+        s->shown = "(standard input)";
+        return read_all(STDIN_FILENO, s, err);
+    }
+    s->shown = r->argv[0];
+    s->path = script_find(r, r->argv[0]);
+    if ((fd = open(s->path, O_RDONLY | O_CLOEXEC)) < 0)
+        return spur_fail(err, SPUR_ENOTFOUND, "Unable to open file %s: %s", s->shown, strerror(errno));
+    rc = read_all(fd, s, err);
+    close(fd);
+    return rc;
+}
+
+/* ---- options ------------------------------------------------------------------------------------------------------------------------ */
+
+/* The #SBATCH lines. Returns the exit code to use, 0 when fine. */
+static int directives_take(const struct option_table *table, struct request *r, const struct script *s)
+{
+    struct spur_error err = { 0 };
+    const char *slash = s->shown ? strrchr(s->shown, '/') : NULL, *base = slash ? slash + 1 : s->shown;
+    struct directives d;
+
+    if (directives_read(s->text, s->n, &r->arena, &d, &err) < 0) {
+        fprintf(stderr, "sbatch: fatal: %s: %s\n", base, err.text);
+        return 1;
+    }
+    if (d.misspelt_line) {
+        fprintf(stderr, "sbatch: error: %s:%zu: Change from #SLURM to #SBATCH in your script and verify the options are valid in sbatch\n", base, d.misspelt_line);
+        return 1;
+    }
+    if (d.hetjob_line) {
+        fprintf(stderr, "sbatch: error: %s:%zu: not supported yet: heterogeneous jobs (#SBATCH hetjob)\n", base, d.hetjob_line);
+        return 1;
+    }
+    if (d.foreign_line && !r->ignore_pbs) {
+        fprintf(stderr, "sbatch: error: %s:%zu: not supported yet: %s directives; --ignore-pbs submits the script without them\n", base, d.foreign_line, d.foreign);
+        return 1;
+    }
+    for (size_t i = 0; i < d.count; i++) {
+        char where[300];
+        int rc;
+
+        snprintf(where, sizeof where, "%.250s:%zu", base, d.rows[i].line);
+        if ((rc = options_words(table, d.rows[i].argc, d.rows[i].argv, where, r)))
+            return rc;
+    }
+    return 0;
+}
+
+/* What a script may not say for the command itself. */
+static void command_words_forget(struct request *r, const struct request *typed)
+{
+    r->wrap = typed->wrap;
+    r->parsable = typed->parsable;
+    r->test_only = typed->test_only;
+}
+
+static int options_all(struct option_table *table, struct request *r, struct request *typed, struct script *s, int argc, char **argv)
+{
+    struct spur_error err = { 0 };
+    int first, rc;
+
+    if ((rc = options_read(table, argc, argv, typed, &first)))
+        return rc;
+    typed->argv = argv + first;
+    typed->argc = argc - first;
+    for (int i = first; i < argc; i++)
+        if (strcmp(argv[i], ":") == 0 && i + 1 < argc && argv[i + 1][0] == '-') {
+            fprintf(stderr, "sbatch: error: not supported yet: heterogeneous jobs (\":\")\n");
+            return 1;
+        }
+    r->argv = typed->argv;
+    r->argc = typed->argc;
+    r->wrap = typed->wrap;
+    r->ignore_pbs = typed->ignore_pbs || getenv("SBATCH_IGNORE_PBS");
+    if (script_read(r, s, &err) < 0 || script_check(s->text, s->n, &err) < 0) {
+        complain("error", err.text);
+        return 1;
+    }
+    if ((rc = directives_take(table, r, s)))
+        return rc;
+    command_words_forget(r, typed);
+    r->verbose = 0;
+    if ((rc = options_environment(table, r)))
+        return rc;
+    if (typed->verbose)
+        r->verbose = 0;
+    if ((rc = options_read(table, argc, argv, r, &first)))
+        return rc == OPTIONS_DONE ? 1 : rc;
+    if (request_finish(r, &err) < 0) {
+        complain("fatal", err.text);
+        return err.code == SPUR_ESYNTAX ? 255 : 1;
+    }
+    return 0;
+}
+
+/* ---- the request -------------------------------------------------------------------------------------------------------------------- */
+
+static void name_default(struct request *r, const struct script *s)
+{
+    const char *slash = s->path ? strrchr(s->path, '/') : NULL;
+
+    if (!r->spec.name)
+        r->spec.name = (char *)(uintptr_t)(r->wrap ? "wrap" : s->path ? slash + 1 : "sbatch");
+}
+
+static void blob_make(struct request *r, Wire__Blob *b, char *data, size_t n, protobuf_c_boolean *has, ProtobufCBinaryData *hash)
+{
+    wire__blob__init(b);
+    hash->data = arena_alloc(&r->arena, 32);
+    hash->len = 32;
+    crypto_generichash(hash->data, 32, (const uint8_t *)data, n, NULL, 0);
+    *has = true;
+    b->hash = *hash;
+    b->data.data = (uint8_t *)data;
+    b->data.len = n;
+}
+
+static int submit_build(struct request *r, const struct script *s, Wire__SubmitRequest *out, Wire__Blob blobs[2], Wire__Blob *rows[2], uint8_t token[16], char **env_out,
+                        int argc, char **argv, struct spur_error *err)
+{
+    char here[4096] = "/", dir[4096 + 32], *also[4] = { 0 };
+    size_t env_n = 0, count = 0;
+    int rc;
+
+    if ((rc = request_place(r, argc, argv, err)) < 0)
+        return rc;
+    name_default(r, s);
+    r->spec.has_is_batch = r->spec.is_batch = true;
+    r->spec.command = s->path;
+    if (r->wrap || s->path) {
+        r->spec.n_argv = r->argc > 1 ? (size_t)r->argc - 1 : 0;
+        r->spec.argv = r->argc > 1 ? r->argv + 1 : NULL;
+    }
+    r->spec.export_env = (char *)(uintptr_t)r->export;
+    if (!getcwd(here, sizeof here))
+        strcpy(here, "/");
+    snprintf(dir, sizeof dir, "SLURM_SUBMIT_DIR=%s", here);
+    also[count++] = dir;
+    if (r->get_user_env)
+        also[count++] = (char *)(uintptr_t)"SLURM_GET_USER_ENV=1";
+    if ((rc = environment_export(r, environ, also, env_out, &env_n, err)) < 0)
+        return rc;
+    blob_make(r, &blobs[0], s->text, s->n, &r->spec.has_script_hash, &r->spec.script_hash);
+    blob_make(r, &blobs[1], *env_out, env_n, &r->spec.has_env_hash, &r->spec.env_hash);
+    rows[0] = &blobs[0];
+    rows[1] = &blobs[1];
+    wire__submit_request__init(out);
+    out->spec = &r->spec;
+    out->n_blobs = 2;
+    out->blobs = rows;
+    client_token(token, &out->token_wall_ms);
+    out->token.data = token;
+    out->token.len = 16;
+    return 0;
+}
+
+/* ---- afterwards --------------------------------------------------------------------------------------------------------------------- */
+
+/* The code of a job as `sbatch --wait` gives it: its exit code; 1 when a signal or anything else ended it. An array: the highest. */
+static int job_code(const Wire__JobInfo *j)
+{
+    int status = j->has_exit_status ? j->exit_status : 0;
+
+    if (WIFSIGNALED(status))
+        return 1;
+    if (WEXITSTATUS(status))
+        return WEXITSTATUS(status);
+    return j->state == JOB_COMPLETE ? 0 : 1;
+}
+
+static int wait_for_end(struct client *c, struct request *r, uint32_t job_id)
+{
+    Wire__WaitRequest w = WIRE__WAIT_REQUEST__INIT;
+    struct spur_error err = { 0 };
+    Wire__JobsReply *reply = NULL;
+    int number = 0, code = 0;
+
+    w.job_id = job_id;
+    w.until = WIRE__WAIT_REQUEST__UNTIL__ENDED;
+    if (client_wait(c, &w, &r->arena, &reply, &number, &err) < 0) {
+        fprintf(stderr, "sbatch: error: the end of job %u is not known: %s\n", job_id, err.text);
+        return error_exit(1);
+    }
+    for (size_t i = 0; i < reply->n_jobs; i++) {
+        int one = job_code(reply->jobs[i]);
+
+        code = one > code ? one : code;
+    }
+    return reply->n_jobs ? code : 1;
+}
+
+static int test_only(struct client *c, struct request *r, const Wire__SubmitRequest *submit)
+{
+    struct spur_error err = { 0 };
+    const Wire__WouldRunReply *w;
+    struct str start;
+    void *reply;
+    int number = 0;
+
+    if (client_call(c, WIRE__MESSAGE_TYPE__TEST_ONLY, &submit->base, WIRE__MESSAGE_TYPE__WOULD_RUN, &wire__would_run_reply__descriptor, &r->arena, &reply, &number, &err) < 0) {
+        fprintf(stderr, "allocation failure: %s\n", err.text);
+        return error_exit(1);
+    }
+    w = reply;
+    str_init(&start);
+    moment_print(w->start_wall_s, getenv("SLURM_TIME_FORMAT"), (int64_t)time(NULL), &start);
+    fprintf(stderr, "sbatch: Job %u to start at %s using %u processors on nodes %s in partition %s\n", w->job_id, start.text, w->cpus, w->nodes ? w->nodes : "",
+            w->partition ? w->partition : "");
+    str_fini(&start);
+    return 0;
+}
+
+static int submit(struct request *r, const struct script *s, int argc, char **argv)
+{
+    Wire__SubmitRequest request;
+    Wire__Blob blobs[2], *rows[2];
+    struct spur_error err = { 0 };
+    const Wire__SubmitReply *got;
+    struct client *c = NULL;
+    uint8_t token[16];
+    char *env = NULL;
+    void *reply = NULL;
+    int number = 0, rc = 1;
+
+    if (submit_build(r, s, &request, blobs, rows, token, &env, argc, argv, &err) < 0 || client_open(NULL, &c, &err) < 0 ||
+        request_cluster(r, client_hint(c)->cluster, &err) < 0) {
+        complain("error", err.text);
+        rc = error_exit(1);
+        goto out;
+    }
+    if (r->test_only) {
+        rc = test_only(c, r, &request);
+        goto out;
+    }
+    if (client_call(c, WIRE__MESSAGE_TYPE__SUBMIT, &request.base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, &r->arena, &reply, &number, &err) < 0) {
+        fprintf(stderr, "sbatch: error: Batch job submission failed: %s\n", err.text);
+        rc = error_exit(1);
+        goto out;
+    }
+    got = reply;
+    for (size_t i = 0; i < got->n_warnings && !r->quiet; i++)
+        fprintf(stderr, "sbatch: %s\n", got->warnings[i]);
+    if (r->parsable)
+        printf("%u%s%s\n", got->job_id, r->clusters ? ";" : "", r->clusters ? client_hint(c)->cluster : "");
+    else if (!r->quiet)
+        printf("Submitted batch job %u%s%s\n", got->job_id, r->clusters ? " on cluster " : "", r->clusters ? client_hint(c)->cluster : "");
+    rc = fflush(stdout) == 0 || r->wait ? 0 : error_exit(1);
+    if (r->wait)
+        rc = wait_for_end(c, r, got->job_id);
+out:
+    client_close(c);
+    free(env);
+    return rc;
+}
+
+int cmd_sbatch(int argc, char **argv)
+{
+    struct option_row *rows = mem_array(request_row_count(), sizeof *rows);
+    struct request r, typed;
+    struct option_table table;
+    struct script s = { 0 };
+    int rc;
+
+    request_table(REQUEST_SBATCH, rows, &table);
+    request_init(&r, REQUEST_SBATCH);
+    request_init(&typed, REQUEST_SBATCH);
+    rc = options_all(&table, &r, &typed, &s, argc, argv);
+    if (rc == OPTIONS_DONE)
+        rc = 0;
+    else if (rc)
+        rc = error_exit(rc);
+    else
+        rc = submit(&r, &s, argc, argv);
+    free(s.text);
+    free(rows);
+    request_fini(&typed);
+    request_fini(&r);
+    return rc;
+}
