@@ -269,7 +269,10 @@ int file_open(const char *path, enum spur_kind kind, const char *expected, struc
     void *early = NULL;
     int rc;
 
-    *out = (struct plugin_file){ .path = mem_copy(path) };
+    *out = (struct plugin_file){ .path = mem_alloc(strlen(path) + 3) };
+    /* Without a slash the dynamic linker would look in folders of its own. */
+    sprintf(out->path, "%s%s", strchr(path, '/') ? "" : "./", path);
+    path = out->path;
     if (access(path, R_OK) < 0) {
         rc = spur_fail(err, errno == ENOENT ? SPUR_ENOTFOUND : SPUR_EIO, "%s: %s", shown(path, &shorter), strerror(errno));
         goto failed;
