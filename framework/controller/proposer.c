@@ -193,10 +193,11 @@ void proposer_committed(void *ctl, uint64_t index, const void *data, size_t n, v
         c->proposer->in_flight--;
         while (p) {
             struct proposal *next = p->next;
-            bool is_whole = done + p->n <= out.result_count;
+            size_t ops = p->n;          /* p is gone after its answer */
+            bool is_whole = done + ops <= out.result_count;
 
             proposal_end(c, p, is_whole ? out.results + done : NULL, is_whole ? NULL : &err);
-            done += is_whole ? p->n : 0;
+            done += is_whole ? ops : 0;
             p = next;
         }
         free(f);
