@@ -124,9 +124,9 @@ static const struct { enum config_key key; const char *value; enum config_effect
     { CONF_AuthType, "auth/none", CONFIG_MAPPED, "auth/sodium: identities are always proven" },
     { CONF_AccountingStorageType, "accounting_storage/none", CONFIG_ACTS, "" },
     { CONF_CredType, "cred/none", CONFIG_MAPPED, "launch credentials are always signed" },
-    { CONF_SchedulerType, "sched/hold", CONFIG_MAPPED, "sched/builtin" },
-    { CONF_SchedulerType, "sched/wiki", CONFIG_MAPPED, "sched/builtin" },
-    { CONF_SchedulerType, "sched/wiki2", CONFIG_MAPPED, "sched/builtin" },
+    { CONF_SchedulerType, "sched/hold", CONFIG_MAPPED, "sched/backfill" },
+    { CONF_SchedulerType, "sched/wiki", CONFIG_MAPPED, "sched/backfill" },
+    { CONF_SchedulerType, "sched/wiki2", CONFIG_MAPPED, "sched/backfill" },
 };
 
 /* Lists of which only some words act: those words, blank-separated, and what the others are. */
@@ -197,6 +197,18 @@ static int controller_read(struct reader *r, const char *text, struct spur_error
     return controller_add(r, text, host, text + host + 1, addr, err);
 }
 
+static bool scheduler_known(const char *text)
+{
+    static const char *const names[] = { "backfill", "builtin", "hold", "wiki", "wiki2" };
+
+    if (word_starts(text, "sched/"))
+        text += 6;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (word_eq(names[i], text))
+            return true;
+    return false;
+}
+
 static int global_store(struct reader *r, enum config_key key, const struct lex_pair *pair, struct str *warn, struct spur_error *err)
 {
     const struct config_row *row = config_row(key);
@@ -205,6 +217,10 @@ static int global_store(struct reader *r, enum config_key key, const struct lex_
 
     if ((rc = value_read(row->type, pair->value, &read, warn, err)) < 0)
         return rc;
+    if (key == CONF_SchedulerType && !scheduler_known(pair->value)) {
+        free(read.text);
+        return spur_fail(err, SPUR_EINVAL, "\"%.60s\" is neither sched/backfill nor sched/builtin", pair->value);
+    }
     if (key == CONF_SlurmctldHost && (rc = controller_read(r, pair->value, err)) < 0) {
         free(read.text);
         return rc;
@@ -295,7 +311,7 @@ static int global_line(struct reader *r, const struct lex_pair *pair, char *rest
     } else {
         if (pair->op != '=')
             str_addf(&odd, "%c= sets the value, as = does", pair->op);
-        if (words.len && word_starts(words.text, "given again"))
+        if (words.len && (word_starts(words.text, "given again") || word_starts(words.text, "more than")))
             str_addf(&odd, "%s%s", odd.len ? "; " : "", words.text);
         else if (words.len)
             str_addf(&odd, "%sunknown or old words dropped: %s", odd.len ? "; " : "", words.text);

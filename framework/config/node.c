@@ -390,8 +390,8 @@ int node_line(struct reader *r, const char *head, char **cursor, struct spur_err
     if (rc < 0)
         return rc;
     if (word_eq(head, "DEFAULT")) {
-        if (rec.values[NODE_ADDR] || rec.values[NODE_HOSTNAME] || rec.values[NODE_PORT])
-            rc = spur_fail(err, SPUR_EINVAL, "NodeName=DEFAULT cannot have NodeAddr, NodeHostname or Port");
+        if (rec.values[NODE_ADDR] || rec.values[NODE_HOSTNAME])
+            rc = spur_fail(err, SPUR_EINVAL, "NodeName=DEFAULT cannot have NodeAddr or NodeHostname");
         else {
             reader_note(r, rec.file, rec.line, "NodeName", head, CONFIG_ACTS, "");
             record_inherit(&rec, &r->node_defaults, -1);
@@ -418,24 +418,27 @@ int nodeset_line(struct reader *r, const char *head, char **cursor, struct spur_
 {
     struct record rec;
     struct nodeset *s;
+    bool again = false;
     int rc = record_read(r, cursor, nodeset_keys, "NodeSet", &rec, err);
 
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < r->nodeset_count; i++)
-        if (word_eq(r->nodesets[i].name, head))
-            rc = spur_fail(err, SPUR_EEXISTS, "NodeSet %.60s is named twice", head);
-    if (rc == 0 && !rec.values[SET_FEATURE] && !rec.values[SET_NODES])
+        again |= strcmp(r->nodesets[i].name, head) == 0;
+    if (!rec.values[SET_FEATURE] && !rec.values[SET_NODES])
         rc = spur_fail(err, SPUR_EINVAL, "NodeSet %.60s needs Feature= or Nodes=", head);
     if (rc < 0) {
         rc = reader_error(r, rec.file, rec.line, "NodeSet", head, err);
     } else {
-        reader_note(r, rec.file, rec.line, "NodeSet", head, CONFIG_ACTS, "");
+        reader_note(r, rec.file, rec.line, "NodeSet", head, CONFIG_ACTS, again ? "a set of this name is there already: this line is ignored" : "");
+        if (again)
+            goto out;
         s = reader_grow((void **)&r->nodesets, &r->nodeset_count, &r->nodeset_room, sizeof *s);
         s->name = mem_copy(head);
         s->feature = mem_copy(rec.values[SET_FEATURE]);
         s->nodes = mem_copy(rec.values[SET_NODES]);
     }
+out:
     record_fini(&rec);
     return rc;
 }
@@ -483,7 +486,7 @@ int nodes_of_list(struct reader *r, const char *list, struct bitmap *out, struct
     str_init(&rest);
     while (*p && rc == 0) {
         const char *start = p;
-        struct nodeset *set = NULL;
+        bool is_set = false;
         size_t len;
         int depth = 0;
 
@@ -492,18 +495,20 @@ int nodes_of_list(struct reader *r, const char *list, struct bitmap *out, struct
         len = (size_t)(p - start);
         while (*p == ',')
             p++;
-        for (size_t i = 0; i < r->nodeset_count; i++)
-            if (strlen(r->nodesets[i].name) == len && strncmp(r->nodesets[i].name, start, len) == 0)
-                set = &r->nodesets[i];
-        if (set) {
+        for (size_t k = 0; k < r->nodeset_count && rc == 0; k++) {
+            const struct nodeset *set = &r->nodesets[k];
+
+            if (strlen(set->name) != len || strncmp(set->name, start, len) != 0)
+                continue;
+            is_set = true;
             if (set->nodes)
                 rc = names_set(r, set->nodes, out, err);
-            if (set->feature)
-                for (size_t i = 0; i < r->config->node_count; i++)
-                    if (has_feature(&r->config->nodes[i], set->feature))
-                        bitmap_set(out, i);
-            continue;
+            for (size_t i = 0; set->feature && i < r->config->node_count; i++)
+                if (has_feature(&r->config->nodes[i], set->feature))
+                    bitmap_set(out, i);
         }
+        if (is_set)
+            continue;
         if (rest.len)
             str_add_char(&rest, ',');
         str_add_n(&rest, start, len);
@@ -545,7 +550,12 @@ int down_nodes_resolve(struct reader *r, struct spur_error *err)
         bitmap_init(&nodes, c->node_count);
         if (!state || word_eq(state, "CLOUD") || word_eq(state, "FUTURE") || word_eq(state, "EXTERNAL"))
             rc = spur_fail(err, SPUR_EINVAL, "State: \"%.40s\" is none of DOWN, DRAIN, FAIL, UNKNOWN", rec->values[DOWN_STATE]);
-        else if ((rc = nodes_of_list(r, rec->values[DOWN_NODES], &nodes, err)) == 0)
+        else if ((rc = nodes_of_list(r, rec->values[DOWN_NODES], &nodes, err)) == SPUR_ENOTFOUND) {
+            /* Slurm starts all the same: the nodes may have been taken out of the file. */
+            reader_note(r, rec->file, rec->line, "DownNodes", rec->values[DOWN_NODES], CONFIG_ACTS, err->text);
+            rc = 0;
+        }
+        if (rc == 0)
             for (size_t i = bitmap_first(&nodes); i < c->node_count; i = bitmap_next(&nodes, i)) {
                 free(c->nodes[i].state);
                 c->nodes[i].state = mem_copy(state);

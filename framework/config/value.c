@@ -170,7 +170,7 @@ static int memory_read(const char *raw, struct config_value *out, struct spur_er
 int value_read(enum config_type type, const char *raw, struct config_value *out, struct str *warn, struct spur_error *err)
 {
     static const struct { enum config_type type; uint64_t max; const char *unit; } counts[] = {
-        { CONFIG_U16, 65535, "" }, { CONFIG_U32, UINT32_MAX, "" }, { CONFIG_U64, INT64_MAX, "" }, { CONFIG_ARRAY, 4000001, "" },
+        { CONFIG_U16, 65535, "" }, { CONFIG_U32, UINT32_MAX, "" }, { CONFIG_U64, INT64_MAX, "" }, { CONFIG_ARRAY, UINT32_MAX, "" },
         { CONFIG_SEC16, 65535, " sec" }, { CONFIG_SEC32, UINT32_MAX, " sec" }, { CONFIG_MIN16, 65535, " min" }, { CONFIG_USEC, UINT32_MAX, " usec" },
         { CONFIG_RATE, 65535, " nodes/min" }, { CONFIG_PERCENT, 65535, " percent" } };
     struct str s;
@@ -228,6 +228,11 @@ int value_read(enum config_type type, const char *raw, struct config_value *out,
         if (counts[i].type == type) {
             if ((rc = count_read(raw, counts[i].max, &out->number, err)) < 0)
                 goto out;
+            if (type == CONFIG_ARRAY && out->number > 4000001) {
+                out->number = 4000001;
+                if (warn)
+                    str_add(warn, "more than 4000001");
+            }
             str_addf(&s, "%lld%s", (long long)out->number, counts[i].unit);
             out->text = str_take(&s);
             goto out;

@@ -95,7 +95,7 @@ static const struct words {
     { CONFIG_DEBUG,      words_debug },
     { CONFIG_HEALTH,     words_health, .when_empty = "ANY" },
     { CONFIG_PREEMPT,    words_preempt,    .strict = true, .when_empty = "OFF" },
-    { CONFIG_PRIORITY,   words_priority,   .strict = true },
+    { CONFIG_PRIORITY,   words_priority },
     { CONFIG_PRIVATE,    words_private, .when_empty = "none" },
     { CONFIG_PROLOG,     words_prolog,     .strict = true },
     { CONFIG_LIMITS,     words_limits,     .strict = true, .as_written = true },
@@ -208,11 +208,19 @@ int words_read(enum config_type type, const char *raw, struct str *out, struct s
         for (i = 0; i < 8; i += 2)          /* CR_CORE,CR_MEMORY is CR_CORE_MEMORY; have[8] is CR_MEMORY */
             if ((have[i] && have[8]) || have[i + 1])
                 have[i] = false, have[i + 1] = true;
+    if (type == CONFIG_SELECT && have[0] + have[1] + have[2] + have[3] + have[4] + have[5] + have[6] + have[7] > 1) {
+        rc = spur_fail(err, SPUR_EINVAL, "more than one of CPU, CORE, SOCKET and BOARD");
+        goto out;
+    }
     if (type == CONFIG_SELECT && (have[1] || have[3] || have[5] || have[7]))
         have[8] = false;
     if (type == CONFIG_HEALTH && have[7])
         for (i = 0; i < 7; i++)
             have[i] = false;
+    if (type == CONFIG_PREEMPT && have[1] + have[2] + have[3] > 1) {
+        rc = spur_fail(err, SPUR_EINVAL, "more than one of CANCEL, REQUEUE and SUSPEND");
+        goto out;
+    }
     if (type == CONFIG_PREEMPT && have[3] && !have[0]) {
         rc = spur_fail(err, SPUR_EINVAL, "SUSPEND needs GANG beside it");
         goto out;
