@@ -73,6 +73,7 @@ int main(void)
     log_open("/dev/null", SPUR_LOG_DEBUG, NULL);
     srunner_add_suite(sr, suite_server());
     srunner_add_suite(sr, suite_auth());
+    srunner_add_suite(sr, suite_client());
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);
     srunner_free(sr);
