@@ -46,6 +46,7 @@ struct agent_step {
     struct emulated *emulated;
     uint64_t ended_seq;             /* spool number of its ENDED report; 0: none yet */
     uint32_t passing;               /* reports on their way to the disk */
+    bool     adopted;               /* found at the start of this agent */
     bool     joined;                /* the switch plugin knows it */
 };
 

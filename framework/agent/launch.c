@@ -163,6 +163,15 @@ static void answer_again(struct identity *n, const struct agent_step *s)
     /* before: STARTED will come by itself; after: ENDED is in the spool */
 }
 
+static void refuse_unverified(struct identity *n, const Wire__Launch *l, const struct spur_error *err)
+{
+    /* the words of the credential are used only to say which launch is refused */
+    Wire__Credential *c = l->credential.len <= CREDENTIAL_MAX ? wire__credential__unpack(NULL, l->credential.len, l->credential.data) : NULL;
+
+    refuse(n, c ? c->job_id : 0, c ? c->step_id : 0, c ? c->attempt : 0, err->text);
+    wire__credential__free_unpacked(c, NULL);
+}
+
 static void verified(struct identity *n, const Wire__Launch *l)
 {
     struct agent *a = n->agent;
@@ -180,7 +189,7 @@ static void verified(struct identity *n, const Wire__Launch *l)
     if (rc == 0)
         rc = seen_fence(&a->seen, c->fence, &err);
     if (rc < 0) {
-        refuse(n, c ? c->job_id : l->job ? l->job->job_id : 0, c ? c->step_id : 0, c ? c->attempt : l->job ? l->job->attempt : 0, err.text);
+        refuse_unverified(n, l, &err);
         goto out;
     }
     while (index < c->n_nodes && strcmp(c->nodes[index]->name, n->name))
@@ -227,15 +236,6 @@ static int verify(struct agent *a, const Wire__Launch *l, struct spur_error *err
     if (!SPUR_HAS(ops, verify))
         return spur_fail(err, SPUR_EAUTH, "%s cannot verify launch credentials", a->auth->name);
     return ops->verify(a->auth->self, CREDENTIAL_PURPOSE, l->signer, l->credential.data, l->credential.len, l->signature.data, err);
-}
-
-static void refuse_unverified(struct identity *n, const Wire__Launch *l, const struct spur_error *err)
-{
-    /* the words of the credential are used only to say which launch is refused */
-    Wire__Credential *c = l->credential.len <= CREDENTIAL_MAX ? wire__credential__unpack(NULL, l->credential.len, l->credential.data) : NULL;
-
-    refuse(n, c ? c->job_id : 0, c ? c->step_id : 0, c ? c->attempt : 0, err->text);
-    wire__credential__free_unpacked(c, NULL);
 }
 
 static void check_work(uv_work_t *w)

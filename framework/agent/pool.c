@@ -23,6 +23,7 @@
 #include "agent/hardware.h"
 #include "agent/pool.h"
 #include "agent/supervisor.h"
+#include "agent/task.h"
 #include "base/str.h"
 
 #define POOL_FD 3
@@ -228,6 +229,7 @@ int spurstepd_main(int argc, char **argv)
     }
     if (chdir("/") < 0)
         return 1;
+    task_close_from(POOL_FD + 1);       /* whatever the agent was started with */
     setsid();
     while (take_order(argc, argv))
         ;

@@ -22,6 +22,7 @@
 #include "agent/agent.h"
 #include "agent/folder.h"
 #include "agent/inside.h"
+#include "agent/task.h"
 #include "rpc/daemon.h"
 
 static const char usage[] =
@@ -439,6 +440,7 @@ int spurd_main(int argc, char **argv)
         return rc < 0 ? 1 : 0;
     if (o.print)
         return inventory_print(o.name);
+    task_close_from(3);             /* descriptors of whoever started us are not ours, and not our steps' */
     a = mem_alloc(sizeof *a);
     a->spool_fd = a->pool.fd = a->seen.fd = -1;
     a->pool.pid = -1;

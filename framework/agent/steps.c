@@ -160,6 +160,22 @@ static void step_settle(struct agent_step *s)
         step_end(s);
 }
 
+/* Is its end in the spool already? Then a supervisor says it again because the agent that wrote it did not live to answer. */
+static uint64_t end_in_spool(const struct agent_step *s)
+{
+    uint64_t seq = 0;
+
+    for (const struct spooled *e = spool_first(s->node->agent->spool); e && !seq; e = e->next) {
+        Wire__Report *r = e->durable && !e->in_memory && !strcmp(e->node, s->node->name) ? wire__report__unpack(NULL, e->len, e->bytes) : NULL;
+
+        if (r && r->job_id == s->job_id && r->step_id == s->step_id && r->attempt == s->attempt &&
+            (r->kind == WIRE__REPORT__KIND__ENDED || r->kind == WIRE__REPORT__KIND__LAUNCH_FAILED))
+            seq = e->seq;
+        wire__report__free_unpacked(r, NULL);
+    }
+    return seq;
+}
+
 static void take_event(struct agent_step *s, const Wire__Report *r)
 {
     struct passing *p;
@@ -177,9 +193,11 @@ static void take_event(struct agent_step *s, const Wire__Report *r)
         node_report(s->node, &copy, NULL, NULL);
         break;
     case WIRE__REPORT__KIND__ENDED: case WIRE__REPORT__KIND__LAUNCH_FAILED:
-        if (s->ended_seq)
-            break;                              /* sent again by a supervisor that has not seen our word */
         s->phase = STEP_ENDED;
+        if (!s->ended_seq && s->adopted)
+            s->ended_seq = end_in_spool(s);
+        if (s->ended_seq)
+            break;
         p = mem_alloc(sizeof *p);
         p->step = s;
         p->their_seq = r->seq;
@@ -326,6 +344,8 @@ static void supervisor_lost(struct agent_step *s, const char *why)
     if (st && !strcmp(st->boot_id, boot_id()))
         for (int round = 0; round < 3 && kill_sessions(st) > 0; round++)
             ;
+    if (s->adopted && !s->ended_seq)
+        s->ended_seq = end_in_spool(s);
     if (!s->ended_seq) {
         Wire__Report r = WIRE__REPORT__INIT;
         struct passing *p = mem_alloc(sizeof *p);
@@ -445,6 +465,7 @@ static void adopt_folder(struct agent *a, const char *folder)
     s = step_create(n, &grant);
     snprintf(s->folder, sizeof s->folder, "%s", folder);
     s->phase = STEP_RUNNING;
+    s->adopted = true;
     seen_add(&a->seen, s->job_id, s->step_id, s->attempt, 0, agent_wall_ms() + KEEP_OVER_MS);
     fd = openat(a->spool_fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0) {

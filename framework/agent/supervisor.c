@@ -60,7 +60,7 @@ struct supervisor {
     int    ending_signal;
     int64_t kill_at_ms, sweep_at_ms, sweep_ms, exit_at_ms;
     int    status;
-    bool   failed;                      /* a task could not start: `text` says why */
+    bool   failed; int fail_status;     /* a task could not start: `text` says why; the others were killed for it */
     char   text[232];
     struct rusage used;
     Wire__Report *pending[4]; size_t pending_count;
@@ -486,7 +486,7 @@ static void task_ended(struct supervisor *s, uint32_t local, int status)
 static void start_failed(struct supervisor *s, const char *text, int status)
 {
     s->failed = true;
-    s->status = status_worse(s->status, status);
+    s->fail_status = status ? status : 1 << 8;
     snprintf(s->text, sizeof s->text, "%s", text);
 }
 
@@ -514,7 +514,7 @@ static void start_all(struct supervisor *s)
         container_signal(SIGKILL);
         for (uint32_t i = started; i < s->count; i++)
             taskio_exited(s->io, i, 1 << 8);
-        taskio_hello(s->io, pids, started, s->text, s->status);
+        taskio_hello(s->io, pids, started, s->text, s->fail_status);
     } else {
         taskio_hello(s->io, pids, started, NULL, 0);
     }
@@ -584,7 +584,7 @@ static void advance(struct supervisor *s, int64_t now)
         if (s->kill_now) {
             start_failed(s, "ended before it started", SIGKILL);
             s->phase = PHASE_RUN;
-            taskio_hello(s->io, NULL, 0, s->text, s->status);
+            taskio_hello(s->io, NULL, 0, s->text, s->fail_status);
         } else if (taskio_state(s->io) == TASKIO_LOST) {
             start_failed(s, taskio_fault(s->io), 1 << 8);
             s->phase = PHASE_RUN;
@@ -594,10 +594,7 @@ static void advance(struct supervisor *s, int64_t now)
         empty = reap(s);
     }
     if (s->phase == PHASE_RUN && s->running == 0 && s->words == 0) {
-        if (s->failed && !s->started_said && !order_is_batch(s->order))
-            report(s, WIRE__REPORT__KIND__ENDED, s->status ? s->status : 1 << 8, s->text);
-        else
-            report(s, WIRE__REPORT__KIND__ENDED, s->status, s->text);
+        report(s, WIRE__REPORT__KIND__ENDED, s->failed ? s->fail_status : s->status, s->text);
         s->phase = PHASE_EMPTYING;
         s->sweep_at_ms = now;
         s->sweep_ms = SWEEP_FIRST_MS;
@@ -690,7 +687,7 @@ static int timeout_of(const struct supervisor *s, int64_t now)
 
     if (s->phase == PHASE_EMPTYING || (s->is_ending && s->phase == PHASE_RUN))
         at = s->sweep_at_ms < at ? s->sweep_at_ms : at;
-    if (s->phase == PHASE_GONE && s->exit_at_ms < at)
+    if (s->phase == PHASE_GONE && s->pending_count == 0 && s->exit_at_ms < at)
         at = s->exit_at_ms;
     if (at == INT64_MAX)
         return -1;

@@ -117,7 +117,7 @@ static void take_limits(const struct task_plan *p)
     }
 }
 
-static void close_from(unsigned first)
+void task_close_from(unsigned first)
 {
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, first, ~0u, 0u) == 0)
@@ -189,14 +189,23 @@ static _Noreturn void run_program(const struct task_plan *p)
     exec_failed(program, cause);
 }
 
+/* All of them, also the two that libc keeps for itself and that posix_spawn leaves ignored in what it starts. */
+static void default_signals(void)
+{
+    struct { void (*handler)(int); unsigned long flags; void (*restorer)(void); uint64_t mask; } plain = { 0 };
+
+    for (int s = 1; s < NSIG; s++)
+        if (signal(s, SIG_DFL) == SIG_ERR)
+            syscall(SYS_rt_sigaction, s, &plain, NULL, sizeof plain.mask);
+}
+
 static _Noreturn void child_main(struct task_plan *p, int word_fd)
 {
     struct spur_error err = { 0 };
     sigset_t none;
     int complaint = 0, fd;
 
-    for (int s = 1; s < NSIG; s++)
-        signal(s, SIG_DFL);
+    default_signals();
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
@@ -228,7 +237,7 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
     take_limits(p);
     if (complaint)
         dprintf(2, "spurstepd: error: couldn't chdir to `%s': %s: going to /tmp instead\n", p->work_dir, strerror(complaint));
-    close_from(WORD_FD + 1);
+    task_close_from(WORD_FD + 1);
     run_program(p);
 }
 

@@ -33,6 +33,9 @@ struct task_word { uint32_t stage; int32_t status; char text[232]; };
 /* Forks. *word_fd: reads a task_word, or end of file at the exec: non-blocking, close-on-exec, the caller's. The pid leads a session of its own. */
 int task_fork(const struct task_plan *plan, pid_t *pid, int *word_fd, struct spur_error *err);
 
+/* Closes this descriptor and all above it. */
+void task_close_from(unsigned first);
+
 /* mkdir -p of the folders that `path` lies in, with the caller's ids. For tests. 0 or errno. */
 int task_make_folders(const char *path);
 
