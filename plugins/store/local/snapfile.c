@@ -5,7 +5,9 @@
  * Every byte is under a hash: data by its chunk's, header and hashes by the one at the end. Reading goes twice over the
  * data: first to check it, then to hand it out, since a host that was given half of a bad one could not go back.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE     /* sync_file_range */
+#endif
 #include "snapfile.h"
 
 #include <dirent.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wal_io.c - the file operations of the store as the system does them. */
-#define _GNU_SOURCE      /* fallocate */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE     /* fallocate */
+#endif
 #include "wal_io.h"
 
 #include <errno.h>

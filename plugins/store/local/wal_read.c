@@ -12,6 +12,9 @@
  *
  * A record of a flush that did not finish may be whole. It is kept: it was proposed, and nobody was told that it failed.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE     /* SEEK_DATA */
+#endif
 #include "wal.h"
 
 #include <errno.h>
@@ -28,12 +31,14 @@ struct wal_reader {
     int       (*visit)(void *arg, const struct wal_record *record, struct spur_error *err);
     void       *arg;
     uint8_t    *bytes;                  /* one whole segment */
-    uint64_t    room;
+    uint64_t    room, known;            /* bytes[known..] are zeros that were not even read: nothing was ever written there */
     uint64_t    durable_segment, durable_offset;    /* highest attested place */
     char        name[40];
     uint64_t    damage_at;              /* offset in file `name`, set with SPUR_ECORRUPT */
     bool        has_damage_at;
 };
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static int damaged(struct wal_reader *r, uint64_t offset, const char *what, struct spur_error *err)
 {
@@ -86,6 +91,19 @@ static int header_check(struct wal_reader *r, struct wal_segment *s, bool is_fir
     return 0;
 }
 
+/* Where the last byte may be that was ever written. A first segment is allocated and not zeroed, so most of it is a hole to the file system. */
+static uint64_t written_end(int fd, uint64_t size)
+{
+    off_t end = 0, at;
+
+    while ((at = lseek(fd, end, SEEK_DATA)) >= 0 && (uint64_t)at < size) {
+        end = lseek(fd, at, SEEK_HOLE);
+        if (end <= at)
+            return size;
+    }
+    return at < 0 && errno != ENXIO ? size : (uint64_t)end < size ? (uint64_t)end : size;
+}
+
 /* Reads the file into r->bytes. A file is made at its full size and never changes it: longer means that something was appended by
  * someone else (dropped), shorter that a part is gone. */
 static int segment_load(struct wal_reader *r, struct wal_segment *s, struct spur_error *err)
@@ -131,10 +149,13 @@ static int segment_load(struct wal_reader *r, struct wal_segment *s, struct spur
         r->bytes = bigger;
         r->room = size;
     }
-    got = wal_io_read(fd, r->bytes, size, 0);
+    r->known = written_end(fd, size);
+    if (r->known < WAL_HEADER_BYTES)
+        r->known = WAL_HEADER_BYTES;
+    got = wal_io_read(fd, r->bytes, r->known, 0);
     if (got < 0)
         rc = spur_fail(err, SPUR_EIO, "%s/%s: %s", w->path, r->name, strerror((int)-got));
-    else if ((uint64_t)got < size)
+    else if ((uint64_t)got < r->known)
         rc = damaged(r, (uint64_t)got, "the file ends there", err);
     s->size = size;             /* of the file; header_check puts the header's */
 out:
@@ -230,10 +251,12 @@ static int tail_settle(struct wal_reader *r, struct wal_segment *s, uint64_t fil
 {
     struct wal *w = r->w;
     const struct wal_io *io = w->config.io;
-    uint64_t limit = file_bytes < s->size ? file_bytes : s->size, lost = 0;
+    uint64_t limit = least(least(file_bytes, s->size), r->known), lost = 0;
+    bool is_clean = s->end >= limit || wal_is_zero(r->bytes + s->end, (size_t)(limit - s->end));
     int rc;
 
-    find_attested(r, s, s->end, limit);
+    if (!is_clean)
+        find_attested(r, s, s->end, limit);
     if (!is_given_up && r->durable_segment > s->sequence) {
         wal_segment_name(r->name, r->durable_segment);
         return spur_fail(err, SPUR_ECORRUPT, "%s/%s: is missing, the log is known to be durable up to its offset %llu: bring it back from a backup", w->path,
@@ -247,7 +270,7 @@ static int tail_settle(struct wal_reader *r, struct wal_segment *s, uint64_t fil
     }
     if (file_bytes < s->size) {
         /* Where a whole empty head follows the last record, the log had ended there: then only zeros are gone. */
-        if (!is_given_up && (s->end + WAL_HEAD_BYTES > limit || !wal_is_zero(r->bytes + s->end, (size_t)(limit - s->end))))
+        if (!is_given_up && (s->end + WAL_HEAD_BYTES > file_bytes || !is_clean))
             return damaged(r, file_bytes, "the file was cut there", err);
         wal_say(w, SPUR_LOG_WARN, "%s/%s: the file was cut at offset %llu, behind the last record: made whole again", w->path, r->name,
                 (unsigned long long)file_bytes);
@@ -255,7 +278,7 @@ static int tail_settle(struct wal_reader *r, struct wal_segment *s, uint64_t fil
         if (rc < 0)
             return spur_fail(err, wal_io_is_full(rc) ? SPUR_ENOSPACE : SPUR_EIO, "%s/%s: can't be made whole again: %s", w->path, r->name, strerror(-rc));
     }
-    for (uint64_t at = limit; at > s->end && !lost; at--)
+    for (uint64_t at = limit; !is_clean && at > s->end && !lost; at--)
         if (r->bytes[at - 1])
             lost = at - s->end;
     if (lost) {
@@ -289,7 +312,7 @@ static int segment_read(struct wal_reader *r, size_t i, struct spur_error *err)
         wal_segment_name(r->name, previous->sequence);
         rc = damaged(r, previous->end, "the next file continues from elsewhere", err);
     }
-    if (rc < 0 || (rc = segment_walk(r, s, file_bytes < s->size ? file_bytes : s->size, err)) < 0 || i + 1 < w->count)
+    if (rc < 0 || (rc = segment_walk(r, s, least(least(file_bytes, s->size), r->known), err)) < 0 || i + 1 < w->count)
         return rc;
     if ((rc = w->fd = wal_segment_open(w, s, err)) < 0)
         return rc;
