@@ -71,9 +71,8 @@ struct job *array_split(struct state *s, struct job *j, const struct bitmap *tas
 
     if (bitmap_equal(tasks, &j->array->pending)) {
         if (count == 1) {
-            s->priv->task_total -= 1;   /* counted as a set of one, from now on as one record */
             j->array_task_id = (uint32_t)first;
-            s->priv->task_total += 1;
+            dependency_narrow(j);
         }
         return j;
     }
@@ -81,6 +80,9 @@ struct job *array_split(struct state *s, struct job *j, const struct bitmap *tas
     if (!id)
         return NULL;
     c = job_clone(s, j, id);
+    for (uint32_t i = 0; i < c->dep_count; i++)
+        if (c->deps[i].type == DEP_SINGLETON)
+            c->deps[i].status = DEP_WAITS;      /* its turn comes after the record it was part of */
     if (count == 1) {
         c->array_task_id = (uint32_t)first;
     } else {
@@ -99,6 +101,8 @@ struct job *array_split(struct state *s, struct job *j, const struct bitmap *tas
     }
     a->records++;
     s->priv->task_total -= count;
+    if (count == 1)
+        dependency_narrow(c);
     job_enter(s, c);
     dependency_index(s, c);
     return c;

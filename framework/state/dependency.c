@@ -240,7 +240,7 @@ static struct outcome outcome_of(const struct job *parent, uint32_t task)
 
     if (parent->array_job_id != parent->job_id) {
         o.ended = job_phase(parent) == PHASE_ENDED;
-        o.begun = parent->state != JOB_PENDING;
+        o.begun = parent->state != JOB_PENDING || parent->attempt;
         o.ok = o.ended && parent->state == JOB_COMPLETE;
         o.bad = o.ended && !o.ok;
         return o;
@@ -292,7 +292,7 @@ static void corr_update(struct dep_term *t, const struct job *j, const struct jo
 
         if (has ? bitmap_test(&p->ended, i) && !bitmap_test(&p->failed, i) : whole.ok)
             bitmap_set(&t->ok, i);
-        else if (has ? bitmap_test(&p->failed, i) : whole.ended && !whole.ok)
+        else if (has ? bitmap_test(&p->failed, i) : whole.bad)
             bitmap_set(&t->bad, i);
     }
 }
@@ -535,6 +535,22 @@ static void terms_prune(struct job *j)
         dependency_leave(j);
 }
 
+/* A set has become one task: what is known of its counterparts is now the whole answer. */
+void dependency_narrow(struct job *j)
+{
+    for (uint32_t i = 0; i < j->dep_count; i++) {
+        struct dep_term *t = &j->deps[i];
+
+        if (t->type != DEP_AFTERCORR || t->status != DEP_WAITS)
+            continue;
+        if (bitmap_test(&t->ok, j->array_task_id))
+            t->status = DEP_HOLDS;
+        else if (bitmap_test(&t->bad, j->array_task_id))
+            t->status = DEP_FAILED;
+    }
+    terms_prune(j);
+}
+
 /* Tasks of a set whose counterparts have failed, when such jobs shall not be kept. */
 static void kill_bad_tasks(struct doing *d, struct job *j)
 {
@@ -555,9 +571,21 @@ static void kill_bad_tasks(struct doing *d, struct job *j)
     bitmap_fini(&bad);
 }
 
+/* Asks one term anew; true: it has another answer. */
+static bool term_changes(struct state *s, const struct job *j, struct dep_term *t)
+{
+    uint8_t status = t->status;
+    int64_t since = t->since_wall_s;
+    size_t known = t->ok.bits ? bitmap_count(&t->ok) + bitmap_count(&t->bad) : 0;
+
+    term_ask(s, j, t);
+    return t->status != status || t->since_wall_s != since || (t->ok.bits && bitmap_count(&t->ok) + bitmap_count(&t->bad) != known);
+}
+
 static void job_ask(struct doing *d, struct job *j)
 {
     struct state *s = d->s;
+    bool changed = false;
     bool kill = j->kill_invalid_dep || (s->config && config_has_word(s->config, CONF_DependencyParameters, "kill_invalid_depend")), never, held;
     struct job_detail detail = { .reason = REASON_DependencyNeverSatisfied };
     int64_t when;
@@ -565,7 +593,9 @@ static void job_ask(struct doing *d, struct job *j)
     if (j->state != JOB_PENDING || !j->dep_count)
         return;
     for (uint32_t i = 0; i < j->dep_count; i++)
-        term_ask(s, j, &j->deps[i]);
+        changed |= term_changes(s, j, &j->deps[i]);
+    if (!changed)
+        return;
     terms_prune(j);
     held = dependency_holds(j, s->wall_ms / 1000, &never, &when);
     if (held && !j->eligible_wall_s)
@@ -665,6 +695,7 @@ int dependency_set(struct doing *d, struct job *j, const char *text, struct spur
     j->deps = terms;
     j->dep_count = count;
     j->deps_any = any;
+    terms_prune(j);
     return 0;
 
 refused:

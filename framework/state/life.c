@@ -118,7 +118,7 @@ static void job_gone(struct doing *d, struct job *j)
     table_put(&s->priv->ended, j->job_id, j);
     tell(d, EV_JOB_GONE, j);
     name_moved(d, j);
-    dependency_leave(j);
+    dependency_started(j);
     dependency_notify(d, j);
 }
 
@@ -156,6 +156,8 @@ static void job_again(struct doing *d, struct job *j)
     if (was_end)
         name_enter(s, j);
     tell(d, EV_JOB_REQUEUED, j);
+    for (uint32_t i = 0; i < j->dep_count; i++)     /* its turn among jobs of its name comes anew */
+        j->deps[i].status = DEP_WAITS;
     name_moved(d, j);
 }
 

@@ -147,6 +147,7 @@ void dependency_enter(struct doing *d, struct job *j);          /* after deps ar
 void dependency_index(struct state *s, struct job *j);          /* registers only (snapshot) */
 void dependency_leave(struct job *j);                           /* it waits for nothing any more */
 void dependency_started(struct job *j);
+void dependency_narrow(struct job *j);
 void dependency_forget(struct state *s, uint32_t job_id);       /* nobody can wait for this id any more */
 void dependency_notify(struct doing *d, struct job *j);         /* j has started, ended or been emptied */
 void dependency_settle(struct doing *d);                        /* works off d->woken */

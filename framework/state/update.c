@@ -465,6 +465,8 @@ static int job_requeue(struct doing *d, struct job *j, bool hold, struct spur_er
         return hold ? job_hold(d, j, false, err) : spur_fail(err, SPUR_EINVAL, "job %u is pending", j->job_id);
     if (phase == PHASE_COMPLETING)
         return spur_fail(err, SPUR_EBUSY, "job %u is completing: try again when its nodes are empty", j->job_id);
+    if (phase == PHASE_ENDED && !j->attempt)
+        return spur_fail(err, SPUR_EINVAL, "job %u has never run: submit it again", j->job_id);
     if (hold)
         j->flags |= JOB_FLAG_REQUEUE_HOLD;
     return job_happens(d, j, JOB_REQUEUE_, NULL);

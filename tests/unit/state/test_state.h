@@ -13,6 +13,8 @@ struct stage {
     struct state *s;
     struct arena arena;         /* of the last op */
     struct applied last;
+    struct state *twin;         /* when not NULL gets every op as well, and must stay equal */
+    unsigned twin_ops;
 };
 
 void stage_open(struct stage *g, const char *text);
@@ -32,6 +34,10 @@ int  do_register(struct stage *g, const char *node, uint64_t mem_mib, uint32_t c
 
 /* The invariants that hold after any op; fails the test with the name of the broken one. */
 void stage_check(const struct stage *g);
+/* Numbers from a seed. */
+struct dice { uint64_t state; };
+uint32_t dice_roll(struct dice *d, uint32_t sides);     /* 0 .. sides - 1 */
+
 /* Saves and loads; the copy has the same digest. */
 struct state *stage_copy(const struct stage *g);
 
