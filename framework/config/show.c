@@ -223,7 +223,7 @@ static void show_memory(show_fn *row, void *arg, const char *by_cpu, const char 
 void config_partition_totals(const struct config *c, const struct config_partition *p, uint64_t *cpus, uint64_t *nodes, uint64_t *mem_mib)
 {
     *cpus = *nodes = *mem_mib = 0;
-    for (size_t i = bitmap_first(&p->nodes); i < p->nodes.bits; i = bitmap_next(&p->nodes, i)) {
+    for (size_t i = bitmap_first(&p->nodes); i < p->nodes.bits && i < c->node_count; i = bitmap_next(&p->nodes, i)) {
         *cpus += c->nodes[i].cpus;
         *mem_mib += c->nodes[i].mem_mib;
         ++*nodes;

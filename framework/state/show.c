@@ -141,115 +141,18 @@ Wire__NodeInfo *node_info(const struct state *s, const struct node *n, struct ar
 
 struct pairs { Wire__PartitionInfo *m; struct arena *a; size_t room; };
 
-static void pair(struct pairs *p, const char *key, const char *value)
+/* One row of config_show_partition, which owns the spelling and the order; only TRES is ours to say. */
+static void pair_add(void *arg, const char *key, const char *value)
 {
+    struct pairs *p = arg;
     Wire__KeyValue *kv = arena_alloc(p->a, sizeof *kv);
 
     if (p->m->n_show == p->room)
         return;
     wire__key_value__init(kv);
-    kv->key = (char *)key;
-    kv->value = (char *)value;
+    kv->key = arena_copy(p->a, key);
+    kv->value = value ? arena_copy(p->a, value) : p->m->tres;
     p->m->show[p->m->n_show++] = kv;
-}
-
-static void pair_count(struct pairs *p, const char *key, uint32_t n)
-{
-    pair(p, key, n == UINT32_MAX ? "UNLIMITED" : arena_printf(p->a, "%u", n));
-}
-
-static void pair_flag(struct pairs *p, const char *key, bool yes)
-{
-    pair(p, key, yes ? "YES" : "NO");
-}
-
-static void pair_minutes(struct pairs *p, const char *key, uint32_t minutes)
-{
-    struct str text;
-
-    str_init(&text);
-    minutes_print(minutes, &text);
-    pair(p, key, arena_take(p->a, &text));
-}
-
-/* Its own, or the one for all partitions. */
-static void pair_memory(struct pairs *p, const struct state *s, bool is_def, bool set, bool by_cpu, uint64_t cpu, uint64_t node)
-{
-    int64_t all_cpu = config_number(s->config, is_def ? CONF_DefMemPerCPU : CONF_MaxMemPerCPU), all_node = config_number(s->config, is_def ? CONF_DefMemPerNode : CONF_MaxMemPerNode);
-    uint64_t mib = by_cpu ? cpu : node;
-
-    if (!set) {
-        by_cpu = all_cpu > 0;
-        mib = (uint64_t)(all_cpu > 0 ? all_cpu : all_node > 0 ? all_node : 0);
-    }
-    pair(p, is_def ? by_cpu ? "DefMemPerCPU" : "DefMemPerNode" : by_cpu ? "MaxMemPerCPU" : "MaxMemPerNode", mib ? arena_printf(p->a, "%llu", (unsigned long long)mib) : "UNLIMITED");
-}
-
-static void show_limits(struct pairs *p, const struct state *s, const struct config_partition *c)
-{
-    pair(p, "AllowGroups", c->allow_groups ? c->allow_groups : "ALL");
-    if (c->allow_accounts || !c->deny_accounts)
-        pair(p, "AllowAccounts", c->allow_accounts ? c->allow_accounts : "ALL");
-    else
-        pair(p, "DenyAccounts", c->deny_accounts);
-    if (c->allow_qos || !c->deny_qos)
-        pair(p, "AllowQos", c->allow_qos ? c->allow_qos : "ALL");
-    else
-        pair(p, "DenyQos", c->deny_qos);
-    pair(p, "AllocNodes", c->alloc_nodes ? c->alloc_nodes : "ALL");
-    if (c->alternate)
-        pair(p, "Alternate", c->alternate);
-    pair_flag(p, "Default", c->is_default);
-    if (c->cpu_bind)
-        pair(p, "CpuBind", c->cpu_bind);
-    pair(p, "QoS", c->qos ? c->qos : "N/A");
-    if (c->default_time_min == MINUTES_NOT_SET)
-        pair(p, "DefaultTime", "NONE");
-    else
-        pair_minutes(p, "DefaultTime", c->default_time_min);
-    pair_flag(p, "DisableRootJobs", c->disable_root_jobs);
-    pair_flag(p, "ExclusiveUser", c->exclusive_user);
-    pair(p, "GraceTime", arena_printf(p->a, "%u", c->grace_time));
-    pair_flag(p, "Hidden", c->hidden);
-    pair_count(p, "MaxNodes", c->max_nodes);
-    pair_minutes(p, "MaxTime", c->max_time_min);
-    pair(p, "MinNodes", arena_printf(p->a, "%u", c->min_nodes));
-    pair_flag(p, "LLN", c->lln);
-    pair_count(p, "MaxCPUsPerNode", c->max_cpus_per_node);
-    pair_count(p, "MaxCPUsPerSocket", c->max_cpus_per_socket);
-    if (c->nodesets)
-        pair(p, "NodeSets", c->nodesets);
-    pair(p, "Nodes", c->nodes_text && *c->nodes_text ? c->nodes_text : "(null)");
-    (void)s;
-}
-
-static void show_policy(struct pairs *p, const struct state *s, const struct config_partition *c, uint64_t cpus, uint32_t nodes)
-{
-    const char *preempt = c->preempt_mode ? c->preempt_mode : config_text(s->config, CONF_PreemptMode);
-
-    pair(p, "PriorityJobFactor", arena_printf(p->a, "%u", c->priority_job_factor));
-    pair(p, "PriorityTier", arena_printf(p->a, "%u", c->priority_tier));
-    pair_flag(p, "RootOnly", c->root_only);
-    pair_flag(p, "ReqResv", c->req_resv);
-    pair(p, "OverSubscribe", c->oversubscribe);
-    pair(p, "OverTimeLimit", c->over_time_limit == MINUTES_NOT_SET ? "NONE" : c->over_time_limit == MINUTES_UNLIMITED ? "UNLIMITED" :
-         arena_printf(p->a, "%u", c->over_time_limit));
-    pair(p, "PreemptMode", preempt ? preempt : "OFF");
-    pair(p, "State", c->state);
-    pair(p, "TotalCPUs", arena_printf(p->a, "%llu", (unsigned long long)cpus));
-    pair(p, "TotalNodes", arena_printf(p->a, "%u", nodes));
-    pair(p, "SelectTypeParameters", c->select_params ? c->select_params : "NONE");
-    if (c->resume_timeout)
-        pair(p, "ResumeTimeout", c->resume_timeout);
-    if (c->suspend_timeout)
-        pair(p, "SuspendTimeout", c->suspend_timeout);
-    if (c->suspend_time)
-        pair(p, "SuspendTime", c->suspend_time);
-    if (c->power_down_on_idle)
-        pair(p, "PowerDownOnIdle", "YES");
-    pair(p, "JobDefaults", c->job_defaults ? c->job_defaults : "(null)");
-    pair_memory(p, s, true, c->def_mem_set, c->def_mem_is_cpu, c->def_mem_per_cpu, c->def_mem_per_node);
-    pair_memory(p, s, false, c->max_mem_set, c->max_mem_is_cpu, c->max_mem_per_cpu, c->max_mem_per_node);
 }
 
 Wire__PartitionInfo *partition_info(const struct state *s, const struct config_partition *c, struct arena *a)
@@ -306,11 +209,6 @@ Wire__PartitionInfo *partition_info(const struct state *s, const struct config_p
         str_addf(&text, ",gres/%s=%llu", names[k], (unsigned long long)gres[k]);
     m->tres = arena_take(a, &text);
     m->show = arena_alloc(a, p.room * sizeof *m->show);
-    pair(&p, "PartitionName", c->name);
-    show_limits(&p, s, c);
-    show_policy(&p, s, c, cpus, nodes);
-    pair(&p, "TRES", m->tres);
-    if (c->tres_weights)
-        pair(&p, "TRESBillingWeights", c->tres_weights);
+    config_show_partition(s->config, c, pair_add, &p);
     return m;
 }
