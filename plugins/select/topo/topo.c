@@ -250,7 +250,7 @@ static int topo_open(const struct spur_host *host, const struct spur_conf *conf,
     (void)host;
     (void)conf;
     if (!topo)
-        return spur_fail(err, SPUR_ENOMEM, "select/topo: out of memory");
+        return spur_fail(err, SPUR_ENOMEM, "out of memory");
     *self = topo;
     return 0;
 }

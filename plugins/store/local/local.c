@@ -265,7 +265,7 @@ static int batch_write(struct local *s, struct item_list *batch, uint64_t bytes,
 
     *is_fatal = false;
     if ((rc = room_find(s, bytes, err)) < 0) {
-        *is_fatal = rc != SPUR_ENOSPACE && rc != SPUR_ENOMEM;
+        *is_fatal = s->wal->is_broken;          /* else nothing was touched: no room, or no descriptor for it */
         return rc;
     }
     for (struct item *item = batch->first; item; item = item->next) {
@@ -279,7 +279,7 @@ static int batch_write(struct local *s, struct item_list *batch, uint64_t bytes,
     start = now_us();
     rc = wal_flush(s->wal, err);
     if (rc < 0) {
-        *is_fatal = rc != SPUR_ENOSPACE;
+        *is_fatal = s->wal->is_broken;
         return rc;
     }
     start = now_us() - start;
@@ -361,7 +361,7 @@ static void spare_try(struct local *s, unsigned wanted)
         say(s, SPUR_LOG_ERROR, text);
     }
     if (rc >= 0 && s->full.code)
-        say(s, SPUR_LOG_INFO, "store/local: there is space for the log again");
+        say(s, SPUR_LOG_INFO, "there is space for the log again");
     s->full = err;
     if (rc < 0)
         s->full.code = rc;
@@ -894,7 +894,7 @@ int local_create(const struct spur_host *host, const struct local_config *config
             free(s->path);
         }
         free(s);
-        return spur_fail(err, SPUR_ENOMEM, "store/local: out of memory");
+        return spur_fail(err, SPUR_ENOMEM, "out of memory");
     }
     s->host = host;
     s->io = config->io ? config->io : &wal_io_system;
@@ -921,20 +921,35 @@ static int local_open(const struct spur_host *host, const struct spur_conf *conf
     long segment_mib = host->conf_int(conf, "segment_mib"), snapshot_mib = host->conf_int(conf, "snapshot_mib");
 
     if (!SPUR_HAS(host, post))
-        return spur_fail(err, SPUR_EINVAL, "store/local: needs a host with a loop");
+        return spur_fail(err, SPUR_EINVAL, "needs a host with a loop");
     if (!config.path || !*config.path)
-        return spur_fail(err, SPUR_EINVAL, "store/local: the host names no folder for the log: set StateSaveLocation");
+        return spur_fail(err, SPUR_EINVAL, "the host names no folder for the log: set StateSaveLocation");
     if (segment_mib < 1 || segment_mib > 1024)
-        return spur_fail(err, SPUR_EINVAL, "store/local: segment_mib = %ld: must lie between 1 and 1024", segment_mib);
+        return spur_fail(err, SPUR_EINVAL, "segment_mib = %ld: must lie between 1 and 1024", segment_mib);
     if (snapshot_mib < 1 || snapshot_mib > 1 << 20)
-        return spur_fail(err, SPUR_EINVAL, "store/local: snapshot_mib = %ld: must lie between 1 and 1048576", snapshot_mib);
+        return spur_fail(err, SPUR_EINVAL, "snapshot_mib = %ld: must lie between 1 and 1048576", snapshot_mib);
     if (sodium_init() < 0)
-        return spur_fail(err, SPUR_EIO, "store/local: libsodium can't be initialised");
+        return spur_fail(err, SPUR_EIO, "libsodium can't be initialised");
     config.segment_bytes = (uint64_t)segment_mib * MIB;
     config.snapshot_bytes = (uint64_t)snapshot_mib * MIB;
     config.is_synced = host->conf_int(conf, "fsync") != 0;
     config.recover_at = host->conf_text(conf, "recover_at");
     return local_create(host, &config, self, err);
+}
+
+static int local_reload(void *self, const struct spur_conf *conf, struct spur_error *err)
+{
+    struct local *s = self;
+    long segment_mib = s->host->conf_int(conf, "segment_mib"), snapshot_mib = s->host->conf_int(conf, "snapshot_mib");
+    const char *recover_at = s->host->conf_text(conf, "recover_at");
+
+    if (snapshot_mib < 1 || snapshot_mib > 1 << 20)
+        return spur_fail(err, SPUR_EINVAL, "snapshot_mib = %ld: must lie between 1 and 1048576", snapshot_mib);
+    if ((uint64_t)segment_mib * MIB != s->segment_bytes || (s->host->conf_int(conf, "fsync") != 0) != s->is_synced ||
+        strcmp(recover_at ? recover_at : "", s->recover_at) != 0)
+        return spur_fail(err, SPUR_ERESTART, "segment_mib, fsync and recover_at count from the next start on");
+    s->snapshot_bytes = (uint64_t)snapshot_mib * MIB;
+    return 0;
 }
 
 static const struct spur_option local_options[] = {
@@ -950,4 +965,4 @@ const struct spur_store_ops local_ops = {
 };
 
 SPUR_PLUGIN(store, local, .about = "write-ahead log and snapshots of a single controller in a folder of its disk", .options = local_options,
-            .ops = &local_ops, .open = local_open, .close = local_close);
+            .ops = &local_ops, .open = local_open, .reload = local_reload, .close = local_close);

@@ -604,13 +604,16 @@ int wal_roll(struct wal *w, struct spur_error *err)
     }
     if (!segment_push(w)) {
         close(fd);
+        w->is_broken = true;    /* the new file is there by name, and would be missing in the list */
         return spur_fail(err, SPUR_ENOMEM, "%s: out of memory", w->path);
     }
     *last_segment(w) = next;
     close(w->fd);
     w->fd = fd;
     w->is_attested = true;      /* by the header */
-    return super_write(w, err);
+    rc = super_write(w, err);
+    w->is_broken = rc < 0;
+    return rc;
 }
 
 int wal_cut(struct wal *w, uint64_t index, struct spur_error *err)
