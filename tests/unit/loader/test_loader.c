@@ -148,6 +148,28 @@ START_TEST(a_file_is_found_by_name_and_by_what_it_stands_for)
 }
 END_TEST
 
+START_TEST(a_file_wins_over_a_builtin)
+{
+    struct config *c = config_with(dir, NULL);
+    struct loader_meaning m;
+    char command[512];
+    struct loaded *l;
+
+    snprintf(command, sizeof command, "cp %s %s && chmod 755 %s/switch_none.so", NONE_SO, dir, dir);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_msg(loader_open(SPUR_KIND_switch, "switch/none", c, &host, &l, &err) == 0, "%s", err.text);
+    ck_assert_str_eq(l->path, path_of("switch_none.so"));
+    loader_close(l);
+    ck_assert_ptr_nonnull(strstr(lines, "/switch_none.so is used instead of the built-in one"));
+    /* Also by an old name of the built-in one. */
+    ck_assert_int_eq(loader_resolve(SPUR_KIND_switch, "switch/generic", c, &m, &err), 0);
+    ck_assert_str_eq(m.path, path_of("switch_none.so"));
+    /* And a bad one is never a reason to take the built-in. */
+    chmod(path_of("switch_none.so"), 0777);
+    ck_assert_int_eq(loader_open(SPUR_KIND_switch, "switch/none", c, &host, &l, &err), SPUR_EDENIED);
+}
+END_TEST
+
 START_TEST(a_foreign_file_of_the_same_name_is_passed_over)
 {
     struct config *c = config_with(dir, NULL);
@@ -490,6 +512,7 @@ int main(void)
     tcase_add_test(t, builtins_open_by_every_name);
     tcase_add_test(t, names_that_mean_nothing);
     tcase_add_test(t, a_file_is_found_by_name_and_by_what_it_stands_for);
+    tcase_add_test(t, a_file_wins_over_a_builtin);
     tcase_add_test(t, a_foreign_file_of_the_same_name_is_passed_over);
     tcase_add_test(t, untrusted_files_and_folders);
     tcase_add_test(t, files_that_are_no_plugins);
