@@ -34,8 +34,7 @@ struct request {
     unsigned       verbose;
     const char    *wrap, *clusters, *export, *export_file, *get_user_env, *propagate, *nodefile, *gres, *gpus_per_node;
     char         **argv; int argc;  /* the program (srun), or the script and its arguments */
-    enum request_rank mem_rank, mem_cpu_rank, mem_gpu_rank, nodes_rank, ntasks_rank, exclusive_rank;
-    bool           requeue_set, distribution_set;
+    enum request_rank mem_rank, mem_cpu_rank, mem_gpu_rank, nodes_rank, ntasks_rank, per_node_rank, exclusive_rank;
 
     /* of a step (srun) */
     Wire__StepSpec step;

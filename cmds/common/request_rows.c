@@ -85,7 +85,6 @@ TAKE_NUMBER(cpus_per_task, "cpus-per-task", cpus_per_task)
 TAKE_NUMBER(mincpus, "mincpus", min_cpus_node)
 TAKE_NUMBER(ntasks_per_core, "ntasks-per-core", ntasks_per_core)
 TAKE_NUMBER(ntasks_per_gpu, "ntasks-per-gpu", ntasks_per_gpu)
-TAKE_NUMBER(ntasks_per_node, "ntasks-per-node", ntasks_per_node)
 TAKE_NUMBER(ntasks_per_socket, "ntasks-per-socket", ntasks_per_socket)
 TAKE_NUMBER(sockets_per_node, "sockets-per-node", sockets_per_node)
 TAKE_NUMBER(cores_per_socket, "cores-per-socket", cores_per_socket)
@@ -112,6 +111,17 @@ TAKE(ntasks)
     if (rc == 0) {
         R->spec.has_ntasks = true;
         R->ntasks_rank = rank_of(from);
+    }
+    return rc;
+}
+
+TAKE(ntasks_per_node)
+{
+    int rc = positive("ntasks-per-node", value, INT32_MAX, &R->spec.ntasks_per_node, err);
+
+    if (rc == 0) {
+        R->spec.has_ntasks_per_node = true;
+        R->per_node_rank = rank_of(from);
     }
     return rc;
 }
@@ -593,7 +603,6 @@ TAKE(distribution)      /* how tasks go to nodes acts; how they go to sockets an
     if (!word_eq(copy, "block") && !word_eq(copy, "cyclic") && strcmp(copy, "*"))
         return invalid("distribution", value, err);
     R->spec.distribution = strcmp(copy, "*") ? copy : NULL;
-    R->distribution_set = true;
     return 0;
 }
 
@@ -790,7 +799,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "overcommit", 'O', NONE, NULL, "SBATCH_OVERCOMMIT", "SLURM_OVERCOMMIT", take_overcommit, "more tasks than CPUs"),
     ROW(B|A|S, "oversubscribe", 's', NONE, NULL, NULL, NULL, take_oversubscribe, "may share CPUs with other jobs"),
     ROW(B|A|S, "share", 0, NONE, NULL, NULL, NULL, take_oversubscribe, NULL),
-    ROW(B|S, "parsable", 0, NONE, NULL, NULL, NULL, take_parsable, "print the job id alone (id;cluster with -M)"),
+    ROW(B, "parsable", 0, NONE, NULL, NULL, NULL, take_parsable, "print the job id alone (id;cluster with -M)"),
     ROW(B|A|S, "partition", 'p', VALUE, "NAMES", "SBATCH_PARTITION", "SLURM_PARTITION", take_partition, "partition, or a comma list of them"),
     ROW(B|A|S, "prefer", 0, VALUE, "FEATURES", NULL, NULL, take_prefer, "features the nodes should have if possible"),
     ROW(B|A|S, "priority", 0, VALUE, "N", NULL, NULL, take_priority, "fixed priority (operators)"),
@@ -844,7 +853,7 @@ static const struct { unsigned who; const char *command, *usage, *refused, *lett
       "Submits a job script; lines \"#SBATCH OPTIONS\" at its head are options too.\n", REFUSED_ALL "batch external", "S" },
     { S, "srun", "Usage: srun [OPTIONS] PROGRAM [ARGUMENTS ...]\nRuns tasks: a step of the job it is called in, else in an allocation of its own.\n",
       REFUSED_ALL "accel-bind async bcast bcast-exclude compress debugger-test epilog external-launcher het-group ignore-signals interactive msg-timeout "
-      "multi-prog no-allocate pack-group preserve-env prolog pty send-libs slurmd-debug task-epilog task-prolog treewidth wait-for-children x11", "SEZ" },
+      "multi-prog no-allocate pack-group parsable preserve-env prolog pty send-libs slurmd-debug task-epilog task-prolog treewidth wait-for-children x11", "SEZ" },
     { A, "salloc", "Usage: salloc [OPTIONS] [COMMAND [ARGUMENTS ...]]\n", REFUSED_ALL, "S" },
 };
 

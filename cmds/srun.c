@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* srun.c - runs tasks: inside a job as a step of it, elsewhere in an allocation made for them; see srun.h.
+ *
+ * Inside a job (SLURM_JOB_ID or --jobid) the counts of the job come as SLURM_* variables, as environment twins of the options. Memory and
+ * devices that were asked for the job are not asked again for the step: it would take all of them, and two steps side by side could not
+ * be; the step then gets its share.
+ * The order: listen for the supervisors, allocation, step, input and output until the last task has ended, end the allocation.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/hostlist.h"
+#include "base/str.h"
+#include "cmds/commands.h"
+#include "cmds/common/environment.h"
+#include "cmds/srun.h"
+#include "state/apply.h"
+#include "state/job.h"
+
+#define QUIET_MS 250            /* waits shorter than this are not worth a word */
+#define RETRY_MAX_MS 1000
+#define BUSY_ERRNO 2059         /* resources are held by other steps of the job */
+
+extern char **environ;
+
+static int error_exit(int code)
+{
+    const char *text = getenv("SLURM_EXIT_ERROR");
+    uint32_t n;
+
+    return text && number_u32(text, &n) && n < 256 ? (int)n : code;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void alarm_in(int64_t ms)
+{
+    struct itimerval t = { .it_value = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 } };
+
+    setitimer(ITIMER_REAL, &t, NULL);
+}
+
+/* A signal that asks us to stop, seen between two waits. */
+static bool stop_asked(int *number)
+{
+    while ((*number = signals_take()))
+        if (*number == SIGINT || *number == SIGTERM || *number == SIGHUP || *number == SIGQUIT)
+            return true;
+    return false;
+}
+
+/* ---- options ------------------------------------------------------------------------------------------------------------------------ */
+
+/* The environment of a job describes the job; what it must not do is narrow a step that says otherwise on its command line. */
+static void inherited_forget(struct request *r)
+{
+    if (r->per_node_rank == RANK_OF_ENVIRONMENT && (r->ntasks_rank == RANK_OF_COMMAND_LINE || r->nodes_rank == RANK_OF_COMMAND_LINE))
+        r->spec.has_ntasks_per_node = false;
+    if (r->ntasks_rank == RANK_OF_ENVIRONMENT && r->per_node_rank == RANK_OF_COMMAND_LINE)
+        r->spec.has_ntasks = false;
+    if (!r->spec.has_ntasks_per_node)
+        r->spec.ntasks_per_node = 0;
+    if (r->nodes_rank == RANK_OF_ENVIRONMENT && r->ntasks_rank == RANK_OF_COMMAND_LINE && r->spec.ntasks < r->spec.min_nodes) {
+        r->spec.min_nodes = r->spec.max_nodes = r->spec.ntasks;     /* without a word: nobody asked for the nodes here */
+    }
+    if (r->nodes_rank == RANK_OF_ENVIRONMENT && r->has_relative)
+        r->spec.has_min_nodes = r->spec.has_max_nodes = false;
+    if (r->has_job_id && r->nodes_rank != RANK_OF_COMMAND_LINE && r->spec.req_nodes && r->ntasks_rank != RANK_OF_ENVIRONMENT && !r->spec.has_ntasks)
+        r->spec.has_min_nodes = r->spec.has_max_nodes = false;
+}
+
+static int options_all(struct request *r, struct option_table *table, int argc, char **argv)
+{
+    struct spur_error err = { 0 };
+    int first, rc;
+
+    if ((rc = options_environment(table, r)))
+        return rc;
+    if (r->has_job_id) {                        /* the batch job's name is not the step's */
+        r->spec.name = NULL;
+        r->gres = r->gpus_per_node = NULL;
+        r->spec.tres_per_job = r->spec.tres_per_socket = NULL;
+        r->mem_rank = r->mem_cpu_rank = r->mem_gpu_rank = RANK_NOBODY;
+        r->spec.dependency = NULL;
+        r->spec.has_time_limit_min = false;
+    }
+    if ((rc = options_read(table, argc, argv, r, &first)))
+        return rc;
+    r->argv = argv + first;
+    r->argc = argc - first;
+    if (r->mpi && strcmp(r->mpi, "list") == 0) {
+        printf("MPI plugin types are...\n\tnone\n");
+        return OPTIONS_DONE;
+    }
+    if (r->argc == 0) {
+        fprintf(stderr, "srun: fatal: No command given to execute.\n");
+        return 1;
+    }
+    for (int i = 0; i + 1 < r->argc; i++)
+        if (strcmp(r->argv[i], ":") == 0 && r->argv[i + 1][0] == '-') {
+            fprintf(stderr, "srun: error: not supported yet: heterogeneous steps (\":\")\n");
+            return 1;
+        }
+    inherited_forget(r);
+    if (request_finish(r, &err) < 0) {
+        fprintf(stderr, "srun: fatal: %s\n", err.text);
+        return err.code == SPUR_ESYNTAX ? 255 : 1;
+    }
+    if (!r->spec.name)
+        r->spec.name = (char *)(uintptr_t)base_name(r->argv[0]);
+    return 0;
+}
+
+/* ---- files --------------------------------------------------------------------------------------------------------------------------- */
+
+/* Only a node or a task can say what these mean; without them one file serves all, and srun itself writes or reads it. */
+static bool is_of_task(const char *pattern)
+{
+    if (strchr(pattern, '\\'))
+        return false;
+    for (const char *p = pattern; (p = strchr(p, '%')); p++) {
+        p += 1 + strspn(p + 1, "0123456789");
+        if (*p == 't' || *p == 'n' || *p == 'N')
+            return true;
+        if (!*p)
+            break;
+    }
+    return false;
+}
+
+static char *file_name(struct srun *s, const char *pattern)
+{
+    const char *array = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID"), *user = getenv("USER");
+    struct path_ids ids = { .job_id = s->job_id, .array_task_id = UINT32_MAX, .step_id = s->step_id, .has_step = true, .node = "", .short_host = "", .user = user,
+                            .job_name = s->r.spec.name };
+    struct str out;
+    char *path;
+
+    if (array && task && number_u32(array, &ids.array_job_id))
+        number_u32(task, &ids.array_task_id);
+    str_init(&out);
+    path_expand(pattern, s->r.spec.work_dir, &ids, &out);
+    path = arena_copy(&s->r.arena, out.text);
+    str_fini(&out);
+    return path;
+}
+
+static bool append_asked(const struct request *r) { return r->spec.open_mode && r->spec.open_mode[0] == 'a'; }
+
+static int output_open(struct srun *s, const char *pattern, int fallback, int *fd, struct spur_error *err)
+{
+    const char *path = word_eq(pattern, "none") ? "/dev/null" : NULL;
+
+    *fd = fallback;
+    if (!pattern || word_eq(pattern, "all") || is_of_task(pattern))
+        return 0;
+    if (!path)
+        path = file_name(s, pattern);
+    *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (append_asked(&s->r) ? 0 : O_TRUNC), 0666);
+    return *fd < 0 ? spur_fail(err, SPUR_EIO, "Could not open stdout file: %s: %s", path, strerror(errno)) : 0;
+}
+
+static bool is_number(const char *text)
+{
+    uint32_t n;
+
+    return text && number_u32(text, &n);
+}
+
+/* Who writes which file is settled before the step is made; what srun opens itself is opened once the step has its number. */
+static int files_plan(struct srun *s, struct spur_error *err)
+{
+    struct request *r = &s->r;
+    const char *in = r->step_in;
+
+    if (is_number(r->step_out) || is_number(r->step_err))
+        return spur_fail(err, SPUR_EUNSUPPORTED, "not supported yet: output of one task (--output=%s)", is_number(r->step_out) ? r->step_out : r->step_err);
+    s->remote_out = r->step_out && is_of_task(r->step_out);
+    s->remote_err = r->step_err ? is_of_task(r->step_err) : s->remote_out;
+    s->input = STEP_IO_INPUT_ALL;
+    if (word_eq(in, "none")) {
+        s->input = STEP_IO_INPUT_NONE;
+        s->in_fd = -1;
+    } else if (in && number_u32(in, &s->input_task)) {
+        s->input = STEP_IO_INPUT_TASK;
+    } else if (in && is_of_task(in)) {
+        s->in_fd = -1;
+    }
+    /* in the background of a terminal a read would stop us */
+    if (s->in_fd == 0 && isatty(0) && tcgetpgrp(0) != getpgrp())
+        s->in_fd = -1;
+    return 0;
+}
+
+static int files_open(struct srun *s, struct spur_error *err)
+{
+    struct request *r = &s->r;
+    int rc;
+
+    if ((rc = output_open(s, r->step_out, 1, &s->out_fd, err)) < 0)
+        return rc;
+    if (r->step_err)
+        rc = output_open(s, r->step_err, 2, &s->err_fd, err);
+    else
+        s->err_fd = s->out_fd != 1 ? s->out_fd : 2;
+    if (rc == 0 && r->step_in && s->input == STEP_IO_INPUT_ALL && !word_eq(r->step_in, "all") && !is_of_task(r->step_in)) {
+        const char *path = file_name(s, r->step_in);
+
+        if ((s->in_fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+            rc = spur_fail(err, SPUR_EIO, "Could not open stdin file: %s: %s", path, strerror(errno));
+    }
+    return rc;
+}
+
+/* ---- the allocation -------------------------------------------------------------------------------------------------------------------- */
+
+static int allocation_refused(const struct spur_error *err)
+{
+    fprintf(stderr, "srun: error: Unable to allocate resources: %s\n", err->text);
+    return error_exit(1);
+}
+
+static void allocation_revoke(struct srun *s)
+{
+    job_cancel(s, false);
+    fprintf(stderr, "srun: Job allocation %u has been revoked\n", s->job_id);
+}
+
+/* Until the job has its nodes. 0, or the exit code. */
+static int allocation_wait(struct srun *s)
+{
+    Wire__WaitRequest w = WIRE__WAIT_REQUEST__INIT;
+    int64_t began = now_ms(), give_up = s->r.immediate_s >= 0 ? began + (s->r.immediate_s ? s->r.immediate_s : 1) * INT64_C(1000) : INT64_MAX;
+    struct spur_error err = { 0 };
+    bool told = false;
+
+    w.job_id = s->job_id;
+    w.until = WIRE__WAIT_REQUEST__UNTIL__STARTED;
+    for (;;) {
+        Wire__JobsReply *reply = NULL;
+        int64_t now = now_ms(), next = told ? give_up : began + QUIET_MS;
+        int number = 0, rc, sig;
+
+        next = next < give_up ? next : give_up;
+        if (next != INT64_MAX)
+            alarm_in(next > now ? next - now : 1);
+        rc = client_wait(s->client, &w, &s->r.arena, &reply, &number, &err);
+        alarm_in(0);
+        if (rc == 0) {
+            const Wire__JobInfo *j = reply->n_jobs ? reply->jobs[0] : NULL;
+
+            if (!j || job_state_is_end(j->state)) {
+                fprintf(stderr, "srun: error: Unable to allocate resources: Job %u has ended before it could start (%s)\n", s->job_id,
+                        j ? job_state_name(j->state, 0, false) : "unknown");
+                return error_exit(1);
+            }
+            if (told && !s->r.quiet)
+                fprintf(stderr, "srun: job %u has been allocated resources\n", s->job_id);
+            return 0;
+        }
+        if (rc != SPUR_ELATER)
+            return allocation_refused(&err);
+        if (stop_asked(&sig)) {
+            allocation_revoke(s);
+            return error_exit(128 + sig);
+        }
+        if (now_ms() >= give_up) {
+            const char *text = getenv("SLURM_EXIT_IMMEDIATE");
+            uint32_t code;
+
+            job_cancel(s, false);
+            fprintf(stderr, "srun: error: Unable to allocate resources: Requested nodes are busy\n");
+            return text && number_u32(text, &code) && code < 256 ? (int)code : error_exit(1);
+        }
+        if (!told && now_ms() - began >= QUIET_MS) {
+            told = true;
+            if (!s->r.quiet)
+                fprintf(stderr, "srun: job %u queued and waiting for resources\n", s->job_id);
+        }
+    }
+}
+
+static int test_only(struct srun *s, const Wire__SubmitRequest *submit)
+{
+    struct spur_error err = { 0 };
+    const Wire__WouldRunReply *w;
+    struct str start;
+    void *reply;
+    int number;
+
+    if (client_call(s->client, WIRE__MESSAGE_TYPE__TEST_ONLY, &submit->base, WIRE__MESSAGE_TYPE__WOULD_RUN, &wire__would_run_reply__descriptor, &s->r.arena, &reply, &number,
+                    &err) < 0) {
+        fprintf(stderr, "srun: allocation failure: %s\n", err.text);
+        return error_exit(1);
+    }
+    w = reply;
+    str_init(&start);
+    moment_print(w->start_wall_s, getenv("SLURM_TIME_FORMAT"), (int64_t)time(NULL), &start);
+    fprintf(stderr, "srun: Job %u to start at %s using %u processors on nodes %s in partition %s\n", w->job_id, start.text, w->cpus, w->nodes ? w->nodes : "",
+            w->partition ? w->partition : "");
+    str_fini(&start);
+    return 0;
+}
+
+static int allocate(struct srun *s)
+{
+    Wire__SubmitRequest submit = WIRE__SUBMIT_REQUEST__INIT;
+    struct spur_error err = { 0 };
+    const Wire__SubmitReply *got;
+    uint8_t token[16];
+    void *reply;
+    int number;
+
+    submit.spec = &s->r.spec;
+    s->r.spec.has_is_batch = true;
+    s->r.spec.export_env = (char *)(uintptr_t)s->r.export;
+    client_token(token, &submit.token_wall_ms);
+    submit.token.data = token;
+    submit.token.len = sizeof token;
+    if (s->r.test_only)
+        return test_only(s, &submit);
+    if (client_call(s->client, WIRE__MESSAGE_TYPE__SUBMIT, &submit.base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0)
+        return allocation_refused(&err);
+    got = reply;
+    for (size_t i = 0; i < got->n_warnings && !s->r.quiet; i++)
+        fprintf(stderr, "srun: %s\n", got->warnings[i]);
+    s->job_id = got->job_id;
+    s->owns_job = true;
+    if (s->r.verbose)
+        fprintf(stderr, "srun: job %u has been submitted\n", s->job_id);
+    return allocation_wait(s);
+}
+
+/* The allocation was made for this step: over with it, with its status. */
+static void allocation_end(struct srun *s)
+{
+    Wire__CancelRequest c = WIRE__CANCEL_REQUEST__INIT;
+    struct spur_error err = { 0 };
+    char *id = arena_printf(&s->r.arena, "%u", s->job_id);
+    uint8_t token[16];
+    void *reply;
+    int number;
+
+    c.ids = &id;
+    c.n_ids = 1;
+    c.has_finish = c.finish = true;
+    c.has_status = true;
+    c.status = s->wait_status;
+    client_token(token, &c.token_wall_ms);
+    c.has_token = c.has_token_wall_ms = true;
+    c.token.data = token;
+    c.token.len = sizeof token;
+    if (client_call(s->client, WIRE__MESSAGE_TYPE__CANCEL, &c.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0)
+        fprintf(stderr, "srun: error: job %u is not ended: %s\n", s->job_id, err.text);
+}
+
+/* ---- the step ------------------------------------------------------------------------------------------------------------------------- */
+
+static void step_spec(struct srun *s)
+{
+    const Wire__JobSpec *j = &s->r.spec;
+    Wire__StepSpec *t = &s->r.step;
+
+    t->name = j->name;
+    t->has_ntasks = j->has_ntasks;
+    t->ntasks = j->ntasks;
+    t->has_cpus_per_task = j->has_cpus_per_task;
+    t->cpus_per_task = j->cpus_per_task;
+    t->has_ntasks_per_node = j->has_ntasks_per_node;
+    t->ntasks_per_node = j->ntasks_per_node;
+    t->has_threads_per_core = j->has_threads_per_core;
+    t->threads_per_core = j->threads_per_core;
+    t->has_overcommit = t->overcommit = j->overcommit;
+    t->tres_per_task = j->tres_per_task;
+    t->distribution = j->distribution;
+    t->open_mode = j->open_mode;
+    t->work_dir = j->work_dir;
+    t->has_umask = j->has_umask;
+    t->umask = j->umask;
+    t->n_rlimits = j->n_rlimits;
+    t->rlimits = j->rlimits;
+    if (!s->owns_job) {                         /* else the whole allocation is the step's */
+        t->has_min_nodes = j->has_min_nodes;
+        t->min_nodes = j->min_nodes;
+        t->has_max_nodes = j->has_max_nodes;
+        t->max_nodes = j->max_nodes;
+        t->req_nodes = j->req_nodes;
+        t->exc_nodes = j->exc_nodes;
+        t->has_mem_per_node_mib = j->has_mem_per_node_mib;
+        t->mem_per_node_mib = j->mem_per_node_mib;
+        t->has_mem_per_cpu_mib = j->has_mem_per_cpu_mib;
+        t->mem_per_cpu_mib = j->mem_per_cpu_mib;
+        t->tres_per_node = j->tres_per_node;
+        t->tres_per_step = j->tres_per_job;
+        t->has_cpus_per_gpu = j->has_cpus_per_gpu;
+        t->cpus_per_gpu = j->cpus_per_gpu;
+        t->has_exact = t->exact = s->r.exact || s->r.exclusive_rank != RANK_NOBODY;
+        t->has_overlap = t->overlap = s->r.overlap;
+        t->has_relative = s->r.has_relative;
+        t->relative = s->r.relative;
+    }
+    if (j->has_time_limit_min && !s->owns_job) {
+        t->has_time_limit_min = true;
+        t->time_limit_min = j->time_limit_min;
+    }
+    t->has_label = t->label = s->r.label;
+    t->has_unbuffered = t->unbuffered = s->r.unbuffered;
+    t->has_kill_on_bad_exit = t->kill_on_bad_exit = s->r.kill_on_bad_exit;
+    if (s->remote_out)
+        t->std_out = (char *)(uintptr_t)s->r.step_out;
+    if (s->remote_err && s->r.step_err)
+        t->std_err = (char *)(uintptr_t)s->r.step_err;
+    if (s->r.step_in && s->input == STEP_IO_INPUT_ALL && is_of_task(s->r.step_in))
+        t->std_in = (char *)(uintptr_t)s->r.step_in;
+    if (s->input != STEP_IO_INPUT_ALL)
+        t->input_mode = (char *)(uintptr_t)(s->input == STEP_IO_INPUT_NONE ? "none" : s->r.step_in);
+    t->n_argv = (size_t)s->r.argc;
+    t->argv = s->r.argv;
+}
+
+static bool is_program(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* A program of the current folder may be named without "./" when PATH has none of that name. */
+static void program_find(struct request *r)
+{
+    const char *name = r->argv[0], *path = getenv("PATH");
+    char full[4096];
+
+    if (strchr(name, '/') || !is_program(name))
+        return;
+    for (const char *p = path; p && *p; p += strcspn(p, ":"), p += *p == ':') {
+        snprintf(full, sizeof full, "%.*s/%s", (int)strcspn(p, ":"), p, name);
+        if (is_program(full))
+            return;
+    }
+    r->argv[0] = request_path(r, name);
+}
+
+static int step_create(struct srun *s, char *env, size_t env_n)
+{
+    Wire__StepRequest q = WIRE__STEP_REQUEST__INIT;
+    int64_t began = now_ms(), pause = 5;
+    struct spur_error err = { 0 };
+    bool told = false;
+    uint8_t token[16];
+    const Wire__StepReply *got;
+    void *reply = NULL;
+    int number = 0, sig;
+
+    q.job_id = s->job_id;
+    q.spec = &s->r.step;
+    q.has_env = true;
+    q.env.data = (uint8_t *)env;
+    q.env.len = env_n;
+    q.io_host = (char *)(uintptr_t)step_io_host(s->io);
+    q.has_io_port = true;
+    q.io_port = step_io_port(s->io);
+    q.has_io_key = true;
+    q.io_key.data = (uint8_t *)(uintptr_t)step_io_key(s->io);
+    q.io_key.len = 32;
+    q.has_token = q.has_token_wall_ms = true;
+    q.token.data = token;
+    q.token.len = sizeof token;
+    for (;;) {
+        struct timespec t;
+
+        client_token(token, &q.token_wall_ms);
+        if (client_call(s->client, WIRE__MESSAGE_TYPE__STEP_CREATE, &q.base, WIRE__MESSAGE_TYPE__STEP_CREATED, &wire__step_reply__descriptor, &s->r.arena, &reply, &number,
+                        &err) == 0)
+            break;
+        if (err.code != SPUR_ELATER || number != BUSY_ERRNO || (s->r.immediate_s >= 0 && now_ms() - began > s->r.immediate_s * INT64_C(1000))) {
+            fprintf(stderr, "srun: error: Unable to create step for job %u: %s\n", s->job_id, err.text);
+            return error_exit(1);
+        }
+        if (!told && now_ms() - began >= QUIET_MS) {
+            told = true;
+            if (!s->r.quiet)
+                fprintf(stderr, "srun: Job %u step creation temporarily disabled, retrying (%s)\n", s->job_id, err.text);
+        }
+        t = (struct timespec){ .tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000 };
+        nanosleep(&t, NULL);
+        pause = pause * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : pause * 2;
+        if (stop_asked(&sig)) {
+            fprintf(stderr, "srun: Cancelled pending job step with signal %d\n", sig);
+            return error_exit(128 + sig);
+        }
+    }
+    got = reply;
+    s->step_id = got->step_id;
+    s->node_list = got->nodes;
+    s->tasks_per_node = got->tasks_per_node;
+    s->ntasks = got->has_ntasks ? got->ntasks : 1;
+    if (told && !s->r.quiet)
+        fprintf(stderr, "srun: Step created for StepId=%u.%u\n", s->job_id, s->step_id);
+    if (s->r.verbose)
+        fprintf(stderr, "srun: StepId=%u.%u: %u tasks on %s\n", s->job_id, s->step_id, s->ntasks, s->node_list ? s->node_list : "");
+    return 0;
+}
+
+static uint32_t node_count(const char *list)
+{
+    struct hostlist *h = NULL;
+    uint32_t n = 1;
+
+    if (list && hostlist_parse(list, &h, NULL) == 0)
+        n = (uint32_t)hostlist_count(h);
+    hostlist_destroy(h);
+    return n;
+}
+
+static int step(struct srun *s)
+{
+    char here[4096], dir[4096 + 32], *also[] = { dir, NULL }, *env = NULL;
+    struct spur_error err = { 0 };
+    size_t env_n = 0;
+    int rc;
+
+    if (!getcwd(here, sizeof here))
+        strcpy(here, "/");
+    snprintf(dir, sizeof dir, "SLURM_SUBMIT_DIR=%s", here);
+    program_find(&s->r);
+    step_spec(s);
+    if (environment_export(&s->r, environ, !s->owns_job && getenv("SLURM_SUBMIT_DIR") ? NULL : also, &env, &env_n, &err) < 0) {
+        fprintf(stderr, "srun: error: %s\n", err.text);
+        return error_exit(1);
+    }
+    rc = step_create(s, env, env_n);
+    free(env);
+    if (rc)
+        return rc;
+    s->nodes = node_count(s->node_list);
+    if (files_open(s, &err) < 0) {
+        fprintf(stderr, "srun: error: %s\n", err.text);
+        job_cancel(s, true);
+        return error_exit(1);
+    }
+    return step_run(s);
+}
+
+static int run(struct srun *s, int argc, char **argv)
+{
+    struct spur_error err = { 0 };
+    int rc;
+
+    if (request_place(&s->r, argc, argv, &err) < 0 || files_plan(s, &err) < 0 || client_open(NULL, &s->client, &err) < 0 ||
+        request_cluster(&s->r, client_hint(s->client)->cluster, &err) < 0 ||
+        !(s->io = step_io_listen(client_hint(s->client)->cluster, 0, 0, &err))) {
+        fprintf(stderr, "srun: error: %s\n", err.text);
+        return error_exit(1);
+    }
+    signals_start();
+    s->job_id = s->r.job_id;
+    if (s->r.test_only && s->r.has_job_id) {
+        fprintf(stderr, "srun: error: --test-only is for allocations; this would be a step of job %u\n", s->job_id);
+        return error_exit(1);
+    }
+    rc = s->r.has_job_id ? 0 : allocate(s);
+    if (rc == 0 && !s->r.test_only) {
+        rc = step(s);
+        if (rc && !s->wait_status)
+            s->wait_status = rc << 8;
+    }
+    if (s->owns_job)
+        allocation_end(s);
+    return rc;
+}
+
+int cmd_srun(int argc, char **argv)
+{
+    struct option_row *rows = mem_array(request_row_count(), sizeof *rows);
+    struct srun s = { .in_fd = 0, .out_fd = 1, .err_fd = 2 };
+    struct option_table table;
+    int rc;
+
+    request_table(REQUEST_SRUN, rows, &table);
+    request_init(&s.r, REQUEST_SRUN);
+    rc = options_all(&s.r, &table, argc, argv);
+    if (rc == OPTIONS_DONE)
+        rc = 0;
+    else if (rc)
+        rc = error_exit(rc);
+    else
+        rc = run(&s, argc, argv);
+    step_io_close(s.io);
+    client_close(s.client);
+    free(rows);
+    request_fini(&s.r);
+    return rc;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* srun.h - what the two halves of srun share: srun.c gets an allocation and a step, srun_step.c stays with the step until its tasks have ended. */
+#ifndef CMDS_SRUN_H
+#define CMDS_SRUN_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/client.h"
+#include "client/stepio.h"
+#include "cmds/common/request.h"
+
+struct srun {
+    struct request  r;
+    struct client  *client;
+    struct step_io *io;
+    uint32_t job_id, step_id, ntasks, nodes;
+    bool     owns_job;              /* the allocation is ours: it ends with the step */
+    char    *node_list, *tasks_per_node;    /* of the step, in the request's arena */
+    int      out_fd, err_fd, in_fd;
+    enum step_io_input input; uint32_t input_task;
+    bool     remote_out, remote_err;        /* supervisors write these files */
+    int      wait_status;           /* of the worst task */
+};
+
+/* Signals come through one pipe; a wait for the controller is interrupted by them. */
+void signals_start(void);
+int  signals_fd(void);
+int  signals_take(void);            /* next one that has come, 0: none */
+
+/* Runs the step's input and output to its end. The exit code of srun. */
+int  step_run(struct srun *s);
+/* Ends a job, or one step of it (step true), through the controller. */
+void job_cancel(struct srun *s, bool step);
+
+#endif
