@@ -134,6 +134,8 @@ static int check_supported(const struct state *s, const Wire__JobSpec *spec, str
         return deny(out, err, REFUSE_BATCH_FEATURES, "--batch is not supported yet");
     if (spec->reboot)
         return deny(out, err, REFUSE_NOT_SUPPORTED, "--reboot");
+    if (spec->immediate)
+        return deny(out, err, REFUSE_NOT_SUPPORTED, "--immediate");
     if (spec->has_core_spec && spec->core_spec)
         return deny(out, err, REFUSE_NOT_SUPPORTED, "--core-spec and --thread-spec");
     if (spec->cpu_freq && *spec->cpu_freq)

@@ -277,7 +277,7 @@ static int listen_local(struct agent *a, struct spur_error *err)
         log_line(SPUR_LOG_WARN, "run_dir: %s; commands on this host cannot be vouched for", err->text);
         return 0;
     }
-    snprintf(path, sizeof path, "%s/spurd.sock", a->set->run_dir);
+    snprintf(path, sizeof path, "%s/node.sock", a->set->run_dir);
     if (rpc_listen_local(a->rpc, path, 0666, err) < 0)
         return spur_context(err, "is another spurd running here");
     return 0;

@@ -241,7 +241,7 @@ static void reserve(struct slice *sl, struct job *j, int64_t start_s, int64_t le
     b->held_count++;
     moment_add(b, r.end_s);
     windows_rebuild(b, sl->s, at);
-    slice_spend(sl, UNITS_OVERLAY * 2 * (b->held_count - at));
+    slice_spend(sl, units_here(sl->s, UNITS_OVERLAY * 2 * (b->held_count - at)));
 
     for (uint32_t i = 0; i < where->pick_count; i++)
         hostlist_add(nodes, sl->s->nodes[spur_placement_pick(where, i)->node].conf->name);
@@ -279,7 +279,7 @@ static bool search_step(struct slice *sl, struct job *j, struct wish *w, int64_t
             return false;
         }
         o = view_at(b, sl->s, b->moments[mid], false);
-        slice_spend(sl, UNITS_OVERLAY);
+        slice_spend(sl, units_here(sl->s, UNITS_OVERLAY));
         fits = slice_place(sl, overlay_view(o), w, j->job_id, NULL, &where, &which, &err) == 0;
         overlay_destroy(o);
         if (fits)
@@ -297,7 +297,7 @@ static bool search_step(struct slice *sl, struct job *j, struct wish *w, int64_t
     }
     at_s = b->moments[f->low];
     o = view_from(b, sl->s, at_s, length_s);
-    slice_spend(sl, UNITS_OVERLAY);
+    slice_spend(sl, units_here(sl->s, UNITS_OVERLAY));
     fits = slice_place(sl, overlay_view(o), w, j->job_id, NULL, &where, &which, &err) == 0;
     if (fits)
         reserve(sl, j, at_s, length_s, overlay_view(o), where);
@@ -334,7 +334,7 @@ void backfill_begin(struct slice *sl)
         overlay_take_allocs(b->base, p->flights[i].allocs, p->flights[i].alloc_count);
         started_add(b, allocs_copy(p->flights[i].allocs, p->flights[i].alloc_count), p->flights[i].alloc_count, p->flights[i].end_s, p->params.resolution_s);
     }
-    slice_spend(sl, UNITS_OVERLAY);
+    slice_spend(sl, units_here(sl->s, UNITS_OVERLAY));
 
     /* The order of the moment, over all lanes. */
     for (uint32_t i = 0; i < p->queue.lane_count; i++) {

@@ -74,7 +74,7 @@ const struct spur_view *slice_view(struct slice *sl)
         sl->now = overlay_create(sl->s);
         for (size_t i = 0; i < p->flight_count; i++)
             overlay_take_allocs(sl->now, p->flights[i].allocs, p->flights[i].alloc_count);
-        slice_spend(sl, UNITS_OVERLAY);
+        slice_spend(sl, units_here(sl->s, UNITS_OVERLAY));
     }
     return sl->now ? overlay_view(sl->now) : state_view(sl->s);
 }
@@ -130,7 +130,7 @@ int slice_place(struct slice *sl, const struct spur_view *view, struct wish *w, 
         if (!*where || (*where)->pick_room < room)
             *where = placement_room(sl->s, sl->arena, room);
         (*where)->pick_count = 0;
-        slice_spend(sl, UNITS_PLACE);
+        slice_spend(sl, units_here(sl->s, UNITS_PLACE));
         got = sl->plugins->select->place(sl->plugins->select_self, view, ask, *where, err);
         if (got == 0 && (*where)->pick_count) {
             *which = ask;

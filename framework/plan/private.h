@@ -66,7 +66,9 @@ struct slice {
     struct overlay *now;                    /* the base with flights taken; NULL while there are none: the base itself serves */
 };
 #define UNITS_PLACE 16u
-#define UNITS_OVERLAY 64u                   /* a copy of the cluster */
+#define UNITS_OVERLAY 48u                   /* a copy of the cluster */
+/* Both cost more the larger the cluster is; the slice is measured in what they cost on a thousand nodes. */
+static inline uint32_t units_here(const struct state *s, uint32_t units) { return units + units * (s->node_count / 1024); }
 
 /* plan.c */
 void plan_refresh(struct plan *p, struct state *s, uint32_t job_id, bool changed, int64_t now_s);

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "base/str.h"
 #include "controller.h"
+#include "test_agent.h"
 
 static char *output_of(struct ctl *c, uint32_t job_id)
 {
@@ -487,10 +487,9 @@ START_TEST(emulated_nodes_play_their_scripts)
 }
 END_TEST
 
-static Suite *suite(void)
+TCase *case_launch(void)
 {
-    Suite *s = suite_create("launch");
-    TCase *t = tcase_create("agent");
+    TCase *t = tcase_create("launch");
 
     tcase_set_timeout(t, 60);
     tcase_add_test(t, registers_what_slurm_conf_says);
@@ -511,22 +510,5 @@ static Suite *suite(void)
     tcase_add_test(t, only_three_descriptors_and_the_own_umask);
     tcase_add_test(t, a_killed_supervisor_takes_its_tasks_with_it);
     tcase_add_test(t, emulated_nodes_play_their_scripts);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-int main(int argc, char **argv)
-{
-    SRunner *r;
-    int failed;
-
-    if (!strcmp(argv[0], "spurd"))
-        return spurd_main(argc, argv);
-    if (!strcmp(argv[0], "spurstepd"))
-        return spurstepd_main(argc, argv);
-    r = srunner_create(suite());
-    srunner_run_all(r, CK_ENV);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return t;
 }
