@@ -34,7 +34,8 @@ struct rpc_events {
 };
 /* auth NULL: local sockets only. The events may be partly NULL. */
 struct rpc *rpc_create(uv_loop_t *loop, const char *cluster, const struct spur_auth_ops *auth, void *auth_self, bool auth_may_block, const struct rpc_events *ev, void *arg);
-void rpc_destroy(struct rpc *r);                            /* closes all, no callback comes any more; the loop must run until it has nothing left */
+/* Closes all, no callback comes any more. The loop must run until it has nothing left; until then a call of the auth plugin may still be under way. */
+void rpc_destroy(struct rpc *r);
 void rpc_set_host(struct rpc *r, const char *name);         /* `host` in the identity of local peers; else the machine's name */
 int  rpc_listen_tcp(struct rpc *r, const char *addr, uint16_t port, uint16_t *bound, struct spur_error *err);     /* addr NULL: any; port 0: free one */
 int  rpc_listen_local(struct rpc *r, const char *path, unsigned mode, struct spur_error *err);     /* replaces a dead socket, refuses a live one */
