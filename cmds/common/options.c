@@ -116,11 +116,19 @@ void options_help(const struct option_table *t)
         if (r->letter)
             snprintf(letter, sizeof letter, "-%c%s", r->letter, r->name ? ", " : "  ");
         snprintf(left, sizeof left, "%s%s%s%s%s%s", letter, r->name ? "--" : "", r->name ? r->name : "",
-                 r->argument == OPTION_MAY ? "[=" : r->argument == OPTION_VALUE ? r->name ? "=" : " " : "",
-                 r->argument == OPTION_NONE ? "" : r->value ? r->value : "VALUE", r->argument == OPTION_MAY ? "]" : "");
+                 r->argument >= OPTION_MAY ? "[=" : r->argument == OPTION_VALUE ? r->name ? "=" : " " : "",
+                 r->argument == OPTION_NONE ? "" : r->value ? r->value : "VALUE", r->argument >= OPTION_MAY ? "]" : "");
         printf("  %-34s %s%s%s%s\n", left, r->help, r->env ? " [" : "", r->env ? r->env : "", r->env ? "]" : "");
     }
     printf("\n  %-34s %s\n  %-34s %s\n", "    --help", "this text", "-V, --version", "the Slurm generation this command speaks");
+}
+
+/* The word behind an option that may take it. */
+static const char *next_if_word(const struct option_row *r, int argc, char **argv, int *i, int words)
+{
+    if (r->argument != OPTION_MAY_WORD || *i + 1 + words >= argc || argv[*i + 1][0] == '-')
+        return NULL;
+    return argv[++*i];
 }
 
 /* Reads the options of argv[from..]; shared by command line and directives. Words go to the end unless stops_at_word. */
@@ -183,6 +191,8 @@ static int read_words(const struct option_table *t, int argc, char **argv, int f
                     return t->unknown_exit;
                 }
                 value = argv[++i];
+            } else if (!value) {
+                value = next_if_word(r, argc, argv, &i, words);
             }
             if ((rc = take(t, r, value, source, where, request)))
                 return rc;
@@ -206,7 +216,7 @@ static int read_words(const struct option_table *t, int argc, char **argv, int f
             if (!r->take)
                 return refused(t, p, 1, where);
             if (r->argument != OPTION_NONE && p[1]) {
-                value = p + 1 + (p[1] == '=' && r->argument == OPTION_MAY);
+                value = p + 1 + (p[1] == '=' && r->argument >= OPTION_MAY);
             } else if (r->argument == OPTION_VALUE) {
                 if (i + 1 + words >= argc) {
                     where_print(t, where);
@@ -214,6 +224,8 @@ static int read_words(const struct option_table *t, int argc, char **argv, int f
                     return t->unknown_exit;
                 }
                 value = argv[++i];
+            } else if (!p[1]) {
+                value = next_if_word(r, argc, argv, &i, words);
             }
             if ((rc = take(t, r, value, source, where, request)))
                 return rc;

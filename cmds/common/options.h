@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <spur/error.h>
 
-enum option_argument { OPTION_NONE, OPTION_VALUE, OPTION_MAY };    /* OPTION_MAY: --x or --x=value */
+/* OPTION_MAY: --x or --x=value. OPTION_MAY_WORD: also --x value and -x value, when the next word is no option (squeue -j). */
+enum option_argument { OPTION_NONE, OPTION_VALUE, OPTION_MAY, OPTION_MAY_WORD };
 
 enum option_source { FROM_COMMAND_LINE, FROM_ENVIRONMENT, FROM_SCRIPT };
 
