@@ -185,6 +185,7 @@ static int conf_own(struct sandbox *s, struct str *conf, struct str *gres, struc
     conf_common(s, conf);
     str_add(conf, "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\nSchedulerType=sched/backfill\nPriorityType=priority/multifactor\n"
                   "PriorityWeightAge=1000\nReturnToService=2\nSlurmdTimeout=60\nKillWait=5\nMinJobAge=300\n");
+    str_addf(conf, "DefMemPerCPU=%u\n", (s->gpus ? 1500000 : 16000) / (h.sockets * h.cores * h.threads));
     if (s->gpus)
         str_add(conf, "GresTypes=gpu\n");
     str_add(conf, s->extra.text);
