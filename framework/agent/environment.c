@@ -271,6 +271,18 @@ static void mask_text(uint64_t mask, bool renumbered, struct str *out)
             str_addf(out, "%s%u", out->len ? "," : "", renumbered ? next++ : i);
 }
 
+/* A gres.conf without flags (nvidia_gpu_env, amd_gpu_env, ...) still names the driver by its device files. */
+static uint32_t vendor_of(const char *file)
+{
+    if (!file)
+        return 0;
+    if (strstr(file, "/nvidia"))
+        return SPUR_GPU_ENV_CUDA;
+    if (strstr(file, "/dri/") || strstr(file, "/kfd"))
+        return SPUR_GPU_ENV_ROCM | SPUR_GPU_ENV_OPENCL;
+    return 0;
+}
+
 void environment_gpus(struct environment *e, const Wire__StepOrder *order, uint64_t mask)
 {
     uint32_t flags = 0;
@@ -282,7 +294,7 @@ void environment_gpus(struct environment *e, const Wire__StepOrder *order, uint6
         return;
     for (size_t i = 0; i < order->n_gpus; i++)
         if (order->gpus[i]->index < 64 && mask >> order->gpus[i]->index & 1)
-            flags |= order->gpus[i]->flags;
+            flags |= order->gpus[i]->flags ? order->gpus[i]->flags : vendor_of(order->gpus[i]->file);
     flags &= SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM | SPUR_GPU_ENV_OPENCL | SPUR_GPU_ENV_INTEL;
     if (!flags)                     /* nobody knows the vendor: all of them, as Slurm does for a gres.conf without flags */
         flags = SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM | SPUR_GPU_ENV_OPENCL;

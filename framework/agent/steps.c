@@ -473,7 +473,7 @@ static void adopt_folder(struct agent *a, const char *folder)
         close(fd);
     }
     if (link >= 0) {
-        log_line(SPUR_LOG_INFO, "job %s adopted, supervisor %u", folder, st->pid);
+        log_line(SPUR_LOG_INFO, "%s adopted, supervisor %u", folder, st->pid);
         step_linked(s, link);
     } else {
         supervisor_lost(s, err.text);

@@ -461,6 +461,54 @@ START_TEST(a_killed_supervisor_takes_its_tasks_with_it)
 }
 END_TEST
 
+START_TEST(root_starts_jobs_as_their_user)
+{
+    struct ctl c;
+    struct launch x;
+    char *text, path[280], pattern[300];
+    struct stat st;
+
+    if (geteuid() != 0)
+        return;
+    begin(&c);
+    launch_init(&c, &x, 36, "#!/bin/sh\nid -u; id -g; id -G\ngrep -E '^(Uid|Gid|Cap(Inh|Prm|Eff))' /proc/self/status | tr -s '\\t\\n' '  '\n"
+                            "cat /proc/1/environ >/dev/null 2>&1 || echo no\nls \"$(dirname \"$0\")\" 2>/dev/null\nexit 0\n");
+    x.c.uid = 54321;
+    x.c.gid = 54322;
+    x.groups[0] = 54323;
+    x.groups[1] = 54322;
+    x.c.n_groups = 2;
+    snprintf(path, sizeof path, "%s/home", c.dir);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    ck_assert_int_eq(chown(path, 54321, 54322), 0);
+    snprintf(x.work, sizeof x.work, "%s", path);
+    snprintf(pattern, sizeof pattern, "%s/sub/out", path);
+    x.spec.std_out = pattern;
+    launch_send(&c, &x);
+    ck_assert_int_eq(ctl_report(&c, 36, WIRE__REPORT__KIND__ENDED)->status, 0);
+    text = file_text(pattern);
+    ck_assert_msg(!strncmp(text, "54321\n54322\n54322 54323\n", 24) || !strncmp(text, "54321\n54322\n54323 54322\n", 24), "%s", text);
+    ck_assert_msg(strstr(text, "Uid: 54321 54321 54321 54321 Gid: 54322 54322 54322 54322 CapInh: 0000000000000000 CapPrm: 0000000000000000 CapEff: 0000000000000000") != NULL, "%s", text);
+    ck_assert_ptr_nonnull(strstr(text, "no\n"));
+    ck_assert_ptr_null(strstr(text, "socket"));         /* the step's folder cannot be listed by the user */
+    free(text);
+    ck_assert_int_eq(stat(pattern, &st), 0);
+    ck_assert_uint_eq(st.st_uid, 54321);
+    ck_assert_uint_eq(st.st_gid, 54322);
+    /* a folder the user may not write in: refused with its name, nothing made by root */
+    launch_init(&c, &x, 37, "#!/bin/sh\ntrue\n");
+    x.c.uid = 54321;
+    x.c.gid = 54322;
+    x.c.n_groups = 0;
+    snprintf(pattern, sizeof pattern, "%s/rootonly/out", c.dir);
+    x.spec.std_out = pattern;
+    launch_send(&c, &x);
+    ck_assert_ptr_nonnull(strstr(ctl_report(&c, 37, WIRE__REPORT__KIND__ENDED)->text, "rootonly/out"));
+    ck_assert_int_lt(access(pattern, F_OK), 0);
+    ctl_stop(&c);
+}
+END_TEST
+
 START_TEST(emulated_nodes_play_their_scripts)
 {
     struct ctl c;
@@ -509,6 +557,7 @@ TCase *case_launch(void)
     tcase_add_test(t, work_dir_that_is_missing_gives_tmp);
     tcase_add_test(t, only_three_descriptors_and_the_own_umask);
     tcase_add_test(t, a_killed_supervisor_takes_its_tasks_with_it);
+    tcase_add_test(t, root_starts_jobs_as_their_user);
     tcase_add_test(t, emulated_nodes_play_their_scripts);
     return t;
 }
