@@ -27,6 +27,9 @@ enum rank admit_rank(const struct state *s, const struct spur_identity *who);   
 /* The table: may this identity send this message at all? 0 or SPUR_EDENIED with a sentence. */
 int  admit_message(unsigned message_type, const struct spur_identity *who, enum rank rank, struct spur_error *err);
 
+/* May the host that vouched for this user speak for him? A compute host only while he has a job on it; others, and local peers, always. */
+int  admit_vouched(const struct state *s, const struct spur_identity *who, struct spur_error *err);
+
 struct admitted {
     Wire__Op **ops; size_t op_count;        /* in the arena */
     char **warnings; size_t warning_count;

@@ -120,6 +120,28 @@ bool speaks_for(const struct state *s, const struct spur_identity *who, const ch
     return same_host(who->host, n->conf->name) || same_host(who->host, n->conf->hostname);
 }
 
+int admit_vouched(const struct state *s, const struct spur_identity *who, struct spur_error *err)
+{
+    const struct job *j;
+
+    /* Root of a compute host got here only if the site's root_from lets it. */
+    if (who->role != SPUR_ROLE_USER || who->is_local || who->host_role != SPUR_ROLE_NODE || who->uid == 0)
+        return 0;
+    for (size_t i = 0; (j = table_next(&s->jobs, &i));) {
+        if (j->uid != who->uid)
+            continue;
+        for (uint32_t k = 0; k < j->alloc_count; k++) {
+            const struct node_alloc *a = &j->allocs[k];
+
+            if (a->node >= s->node_count || a->gone)
+                continue;
+            if (same_host(who->host, s->nodes[a->node].conf->name) || same_host(who->host, s->nodes[a->node].conf->hostname))
+                return 0;
+        }
+    }
+    return spur_fail(err, SPUR_EDENIED, "Access/permission denied: compute host %.63s speaks for user %u, who has no job on it", who->host, who->uid);
+}
+
 /* ---- refusals and operations ---------------------------------------------------------------------------------------------- */
 static const struct { int number, code; const char *sentence; } refusals[] = {
 #define REFUSAL(name, number, code, sentence) { number, code, sentence },

@@ -489,31 +489,6 @@ static void handle_script(struct ctl *c, struct request *r)
     request_free(r);
 }
 
-static void handle_vouch(struct ctl *c, struct request *r)
-{
-    const Wire__VouchRequest *m = r->message;
-    Wire__VouchReply reply = WIRE__VOUCH_REPLY__INIT;
-    struct spur_transcript t = { .size = sizeof t, .cluster = config_text(c->file_config, CONF_ClusterName) };
-    struct spur_error err = { 0 };
-    uint8_t proof[SPUR_PROOF_MAX];
-    size_t len = 0;
-
-    if (!r->who.is_local || m->transcript.len != sizeof t.hash || !SPUR_HAS(c->auth_ops, vouch)) {
-        spur_fail(&err, SPUR_EDENIED, "only a local caller can be vouched for");
-        request_refuse(c, r, &err, 2002);
-        return;
-    }
-    memcpy(t.hash, m->transcript.data, sizeof t.hash);
-    if (c->auth_ops->vouch(c->auth->self, &t, r->who.uid, r->who.gid, proof, &len, &err) < 0) {
-        request_refuse(c, r, &err, 0);
-        return;
-    }
-    reply.proof.data = proof;
-    reply.proof.len = len;
-    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__VOUCHED, r->seq, &reply.base);
-    request_free(r);
-}
-
 static void handle_register(struct ctl *c, struct request *r)
 {
     struct peer *p = ctl_peer(c, r->conn);
@@ -559,7 +534,7 @@ static const struct handler { uint16_t type; const ProtobufCMessageDescriptor *b
     { WIRE__MESSAGE_TYPE__WAIT,        D(wait_request),        handle_wait },
     { WIRE__MESSAGE_TYPE__CONFIG_FILES, D(empty),              handle_config_files },
     { WIRE__MESSAGE_TYPE__SCRIPT,      D(script_request),      handle_script },
-    { WIRE__MESSAGE_TYPE__VOUCH,       D(vouch_request),       handle_vouch },
+    { WIRE__MESSAGE_TYPE__VOUCH,       D(vouch_request),       NULL },       /* rpc's own */
     { WIRE__MESSAGE_TYPE__REGISTER,    D(register_request),    handle_register },
     { WIRE__MESSAGE_TYPE__HEARTBEAT,   D(heartbeat),           handle_heartbeat },
     { WIRE__MESSAGE_TYPE__REPORT,      D(report),              handle_report },
@@ -604,9 +579,18 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
         rpc_refuse(conn, f->seq, &err, 2002);
         return;
     }
+    if (f->type == WIRE__MESSAGE_TYPE__VOUCH) {         /* a follower speaks for its host's users too */
+        rpc_vouch_answer(conn, f, body);
+        return;
+    }
     if (!c->state->config || (c->role != SPUR_STORE_LEADER && f->type != WIRE__MESSAGE_TYPE__PING)) {
         spur_fail(&err, SPUR_ENOTLEADER, "%s is not the leader yet", c->name);
         rpc_refuse(conn, f->seq, &err, 0);
+        return;
+    }
+    if (c->state->config && admit_vouched(c->state, who, &err) < 0) {
+        log_line(SPUR_LOG_WARN, "%s: %s", rpc_peer(conn), err.text);
+        rpc_refuse(conn, f->seq, &err, 2002);
         return;
     }
     if (!h->run) {
@@ -620,7 +604,7 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
     r->type = f->type;
     r->who = *who;
     r->rank = p->rank;
-    r->message = wire_unpack(h->body, body, f->length, &r->arena);
+    r->message = wire_unpack_bounded(h->body, body, f->length, &r->arena);
     if (!r->message) {
         spur_fail(&err, SPUR_ESYNTAX, "message %u cannot be read", f->type);
         request_refuse(c, r, &err, 0);

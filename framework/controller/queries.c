@@ -376,7 +376,7 @@ void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, con
     arena_init(&q->arena, 0);
     q->type = type;
     q->seq = seq;
-    q->request = wire_unpack(d, body, n, &q->arena);
+    q->request = wire_unpack_bounded(d, body, n, &q->arena);
     if (!q->request)
         rc = spur_fail(&err, SPUR_ESYNTAX, "message %u cannot be read", type);
     else if (type == WIRE__MESSAGE_TYPE__JOBS)

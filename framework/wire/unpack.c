@@ -55,6 +55,17 @@ void *wire_unpack(const ProtobufCMessageDescriptor *d, const void *data, size_t 
     return m && is_sound(m) ? m : NULL;
 }
 
+void *wire_unpack_bounded(const ProtobufCMessageDescriptor *d, const void *data, size_t n, struct arena *a)
+{
+    size_t cap = a->cap;
+    void *m;
+
+    a->cap = a->used + WIRE_UNPACK_ROOM(n);
+    m = wire_unpack(d, data, n, a);
+    a->cap = cap;
+    return m;
+}
+
 void *wire_pack(const ProtobufCMessage *m, struct arena *a, size_t *n)
 {
     size_t size = protobuf_c_message_get_packed_size(m);

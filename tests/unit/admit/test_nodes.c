@@ -76,6 +76,39 @@ START_TEST(reports)
 }
 END_TEST
 
+START_TEST(a_compute_host_speaks_for_those_with_a_job_on_it)
+{
+    struct desk d;
+
+    desk_init(&d, conf);
+    ck_assert_int_eq(desk_submit(&d, "tasks=1 w=n1"), 1);
+    desk_as(&d, ALICE);
+    d.who.host_role = SPUR_ROLE_NODE;
+    strcpy(d.who.host, "h1");
+    ck_assert_int_eq(admit_vouched(d.r.s, &d.who, &d.err), SPUR_EDENIED);       /* not yet */
+    rig_pass(&d.r);
+    ck_assert_int_eq(admit_vouched(d.r.s, &d.who, &d.err), 0);
+    strcpy(d.who.host, "h2");
+    ck_assert_int_eq(admit_vouched(d.r.s, &d.who, &d.err), SPUR_EDENIED);       /* nor elsewhere */
+    strcpy(d.who.host, "h1");
+    d.who.uid = BOB;
+    ck_assert_int_eq(admit_vouched(d.r.s, &d.who, &d.err), SPUR_EDENIED);       /* nor for others */
+    d.who.uid = SLURM;
+    ck_assert_int_eq(admit_vouched(d.r.s, &d.who, &d.err), SPUR_EDENIED);       /* nor for the administrator */
+    d.who.host_role = SPUR_ROLE_LOGIN;
+    ck_assert_int_eq(admit_vouched(d.r.s, &d.who, &d.err), 0);
+    d.who.host_role = SPUR_ROLE_NODE;
+    d.who.is_local = true;
+    ck_assert_int_eq(admit_vouched(d.r.s, &d.who, &d.err), 0);
+    desk_as(&d, ALICE);
+    d.who.host_role = SPUR_ROLE_NODE;
+    strcpy(d.who.host, "h1");
+    rig_end(&d.r, 1, 0);
+    ck_assert_int_eq(admit_vouched(d.r.s, &d.who, &d.err), SPUR_EDENIED);       /* no more */
+    desk_fini(&d);
+}
+END_TEST
+
 static int step(struct desk *d, uint32_t job)
 {
     Wire__StepRequest r = WIRE__STEP_REQUEST__INIT;
@@ -161,6 +194,7 @@ Suite *nodes_suite(void)
 
     tcase_add_loop_test(t, registration, 0, sizeof rows / sizeof rows[0]);
     tcase_add_test(t, reports);
+    tcase_add_test(t, a_compute_host_speaks_for_those_with_a_job_on_it);
     tcase_add_test(t, steps);
     tcase_add_test(t, administration);
     suite_add_tcase(s, t);
