@@ -69,9 +69,14 @@ static int fill_partition(const struct state *s, Wire__JobSpec *spec, struct are
         p = config_partition_find(s->config, p->alternate);
     }
     spec->partition = arena_copy(a, p ? p->name : spec->partition);
-    if (p && !spec->has_time_limit_min && p->default_time_min != MINUTES_NOT_SET) {
+    if (!p) {
+        char *text = arena_copy(a, spec->partition), *at = text, *first = word_next(&at, ",");
+
+        p = first ? config_partition_find(s->config, first) : NULL;
+    }
+    if (p && !spec->has_time_limit_min) {       /* the record shows it from the submit on, as measured on Slurm; of a list the first one counts */
         spec->has_time_limit_min = true;
-        spec->time_limit_min = p->default_time_min;
+        spec->time_limit_min = p->default_time_min != MINUTES_NOT_SET ? p->default_time_min : p->max_time_min;
     }
     return 0;
 }
