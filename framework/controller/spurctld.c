@@ -88,6 +88,7 @@ static void host_init(struct ctl *c)
     uv_mutex_init(&post_queue.lock);
     post_queue.last = &post_queue.first;
     uv_async_init(c->loop, &post_queue.async, posts_run);
+    uv_unref((uv_handle_t *)&post_queue.async);      /* alone it must not keep a stopping controller alive */
 }
 
 /* ---- configuration ------------------------------------------------------------------------------------------------------ */
@@ -349,6 +350,7 @@ static void ctl_signals(struct ctl *c)
     struct { uv_signal_t *handle; int number; } rows[] = { { &c->sig_int, SIGINT }, { &c->sig_term, SIGTERM }, { &c->sig_hup, SIGHUP }, { &c->sig_usr, SIGUSR2 } };
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);           /* a full disk is an answer of write(), not a death */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uv_signal_init(c->loop, rows[i].handle);
         rows[i].handle->data = c;
