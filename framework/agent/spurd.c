@@ -64,8 +64,8 @@ static const char *host_name(void *ctx)
 {
     const struct agent *a = ctx;
 
-    /* an emulator proves itself as what its configuration says it is, not as the first of its nodes */
-    return a->is_emulated ? a->set->host : hostlist_nth(a->set->names, 0);
+    /* one key serves all emulated nodes: that of the host "emulator" */
+    return a->is_emulated ? "emulator" : hostlist_nth(a->set->names, 0);
 }
 static const char *host_role(void *ctx) { (void)ctx; return "agent"; }
 static const char *host_state_dir(void *ctx) { return ((struct agent *)ctx)->set->spool_dir; }
