@@ -283,6 +283,13 @@ static uint32_t vendor_of(const char *file)
     return 0;
 }
 
+static uint32_t flags_of(const Wire__OrderGpu *g)
+{
+    uint32_t vendor = vendor_of(g->file), both = SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM;
+
+    return vendor && (!g->flags || (g->flags & both) == both) ? vendor : g->flags;      /* both: nobody chose, it is the default */
+}
+
 void environment_gpus(struct environment *e, const Wire__StepOrder *order, uint64_t mask)
 {
     uint32_t flags = 0;
@@ -294,7 +301,7 @@ void environment_gpus(struct environment *e, const Wire__StepOrder *order, uint6
         return;
     for (size_t i = 0; i < order->n_gpus; i++)
         if (order->gpus[i]->index < 64 && mask >> order->gpus[i]->index & 1)
-            flags |= order->gpus[i]->flags ? order->gpus[i]->flags : vendor_of(order->gpus[i]->file);
+            flags |= flags_of(order->gpus[i]);
     flags &= SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM | SPUR_GPU_ENV_OPENCL | SPUR_GPU_ENV_INTEL;
     if (!flags)                     /* nobody knows the vendor: all of them, as Slurm does for a gres.conf without flags */
         flags = SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM | SPUR_GPU_ENV_OPENCL;
