@@ -39,6 +39,26 @@ static void twin_op(struct stage *g, const Wire__Entry *entry)
     g->twin_ops++;
 }
 
+/* SPUR_TEST_CORPUS=FILE: what is applied, as fuzz_entry reads it. */
+static void corpus_add(const Wire__Entry *entry)
+{
+    const char *path = getenv("SPUR_TEST_CORPUS");
+    FILE *f = path ? fopen(path, "ab") : NULL;
+    size_t n = wire__entry__get_packed_size(entry);
+    uint8_t head[2] = { (uint8_t)n, (uint8_t)(n >> 8) }, *data;
+
+    if (!f)
+        return;
+    if (n < 65536) {
+        data = mem_alloc(n);
+        wire__entry__pack(entry, data);
+        fwrite(head, 1, 2, f);
+        fwrite(data, 1, n, f);
+        free(data);
+    }
+    fclose(f);
+}
+
 int stage_op(struct stage *g, Wire__Op *op)
 {
     Wire__Entry entry = WIRE__ENTRY__INIT;
@@ -49,6 +69,7 @@ int stage_op(struct stage *g, Wire__Op *op)
     entry.cluster_ms = g->s->cluster_ms;
     entry.wall_ms = g->s->wall_ms;
     entry.fence = 1;
+    corpus_add(&entry);
     apply(g->s, g->s->index + 1, &entry, &g->arena, &g->last);
     if (g->twin)
         twin_op(g, &entry);
