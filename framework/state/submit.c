@@ -64,7 +64,7 @@ void op_submit(struct doing *d, const Wire__OpSubmit *o)
     int64_t most = s->config ? config_number(s->config, CONF_MaxJobCount) : 10000;
     struct spur_error err = { 0 };
     struct job *j;
-    uint32_t id;
+    uint32_t id, next = s->next_job_id;
     uint64_t tasks;
 
     if (!s->config) {
@@ -130,6 +130,7 @@ void op_submit(struct doing *d, const Wire__OpSubmit *o)
     return;
 
 refused:
+    s->next_job_id = next;
     refuse(d, err.code, d->result->slurm_errno, "%s", err.text);
     job_destroy(j);
 }

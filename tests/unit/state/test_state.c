@@ -7,6 +7,9 @@ int main(void)
     SRunner *r = srunner_create(life_suite());
     int failed;
 
+    srunner_add_suite(r, rules_suite());
+    srunner_add_suite(r, array_suite());
+    srunner_add_suite(r, dependency_suite());
     srunner_add_suite(r, random_suite());
     srunner_run_all(r, CK_ENV);
     failed = srunner_ntests_failed(r);
