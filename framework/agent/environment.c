@@ -287,12 +287,13 @@ static uint32_t flags_of(const Wire__OrderGpu *g)
 {
     uint32_t vendor = vendor_of(g->file), both = SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM;
 
-    return vendor && (!g->flags || (g->flags & both) == both) ? vendor : g->flags;      /* both: nobody chose, it is the default */
+    return vendor && (g->flags & both) == both ? vendor : g->flags;     /* both: nobody chose, it is the default */
 }
 
 void environment_gpus(struct environment *e, const Wire__StepOrder *order, uint64_t mask)
 {
     uint32_t flags = 0;
+    bool known = false;
     struct str own, visible;
 
     for (size_t i = 0; i < sizeof device_names / sizeof *device_names; i++)
@@ -301,9 +302,9 @@ void environment_gpus(struct environment *e, const Wire__StepOrder *order, uint6
         return;
     for (size_t i = 0; i < order->n_gpus; i++)
         if (order->gpus[i]->index < 64 && mask >> order->gpus[i]->index & 1)
-            flags |= flags_of(order->gpus[i]);
+            flags |= flags_of(order->gpus[i]), known = true;
     flags &= SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM | SPUR_GPU_ENV_OPENCL | SPUR_GPU_ENV_INTEL;
-    if (!flags)                     /* nobody knows the vendor: all of them, as Slurm does for a gres.conf without flags */
+    if (!known)                     /* a device without a line in gres.conf: all of them, as Slurm does for one without flags */
         flags = SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM | SPUR_GPU_ENV_OPENCL;
     str_init(&own);
     str_init(&visible);

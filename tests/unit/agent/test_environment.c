@@ -164,14 +164,14 @@ END_TEST
 START_TEST(gpu_variables_name_the_devices_of_the_job)
 {
     static const struct { uint64_t mask; uint32_t flags; const char *const rows[8]; const char *file; } table[] = {
-        { 0xa, 0, { "CUDA_VISIBLE_DEVICES=1,3", "-ROCR_VISIBLE_DEVICES", NULL }, "/dev/nvidia1" },
-        { 0xa, 0, { "ROCR_VISIBLE_DEVICES=1,3", "HIP_VISIBLE_DEVICES=0,1", "-CUDA_VISIBLE_DEVICES", NULL }, "/dev/dri/renderD129" },
+        { 0xa, SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM, { "CUDA_VISIBLE_DEVICES=1,3", "-ROCR_VISIBLE_DEVICES", NULL }, "/dev/nvidia1" },
+        { 0xa, 0, { "-CUDA_VISIBLE_DEVICES", "-ROCR_VISIBLE_DEVICES", "SLURM_JOB_GPUS=1,3", NULL }, "/dev/nvidia1" },      /* Flags=no_gpu_env */
         { 0xa, SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM | SPUR_GPU_ENV_OPENCL, { "ROCR_VISIBLE_DEVICES=1,3", "HIP_VISIBLE_DEVICES=0,1", "-CUDA_VISIBLE_DEVICES", NULL }, "/dev/dri/renderD129" },
         { 0xa, SPUR_GPU_ENV_CUDA, { "CUDA_VISIBLE_DEVICES=1,3", "-ROCR_VISIBLE_DEVICES", NULL }, "/dev/dri/renderD129" },
         { 0x0, SPUR_GPU_ENV_CUDA, { "-CUDA_VISIBLE_DEVICES", "-ROCR_VISIBLE_DEVICES", "-GPU_DEVICE_ORDINAL", "-SLURM_JOB_GPUS", NULL } },
         { 0xa, SPUR_GPU_ENV_CUDA, { "CUDA_VISIBLE_DEVICES=1,3", "SLURM_JOB_GPUS=1,3", "SLURM_GPUS_ON_NODE=2", "-ROCR_VISIBLE_DEVICES", "-HIP_VISIBLE_DEVICES", NULL } },
         { 0xc0, SPUR_GPU_ENV_ROCM | SPUR_GPU_ENV_OPENCL, { "ROCR_VISIBLE_DEVICES=6,7", "HIP_VISIBLE_DEVICES=0,1", "GPU_DEVICE_ORDINAL=0,1", "-CUDA_VISIBLE_DEVICES", NULL } },
-        { 0x3, 0, { "CUDA_VISIBLE_DEVICES=0,1", "ROCR_VISIBLE_DEVICES=0,1", "GPU_DEVICE_ORDINAL=0,1", "-HIP_VISIBLE_DEVICES", NULL } },
+        { 0x3, UINT32_MAX, { "CUDA_VISIBLE_DEVICES=0,1", "ROCR_VISIBLE_DEVICES=0,1", "GPU_DEVICE_ORDINAL=0,1", "-HIP_VISIBLE_DEVICES", NULL } },  /* unknown devices */
     };
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -180,6 +180,8 @@ START_TEST(gpu_variables_name_the_devices_of_the_job)
 
         order_init(&x);
         order_gpu(&x, table[i].mask, (uint64_t)__builtin_popcountll(table[i].mask), table[i].flags);
+        if (table[i].flags == UINT32_MAX)
+            x.o.n_gpus = 0;
         for (int k = 0; k < 8; k++)
             x.gpus[k].file = (char *)(uintptr_t)table[i].file;
         made(&e, &x, "CUDA_VISIBLE_DEVICES=7", 22);
