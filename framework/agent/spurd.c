@@ -20,13 +20,14 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/configless.h"
 #include "agent/folder.h"
 #include "agent/inside.h"
 #include "agent/task.h"
 #include "rpc/daemon.h"
 
 static const char usage[] =
-    "Usage: %s [-D] [-c] [-i] [-v] [-C] [-V] [-f FILE] [-L FILE] [-N NAME] [--emulate LIST]\n"
+    "Usage: %s [-D] [-c] [-i] [-v] [-C] [-V] [-f FILE | --conf-server HOST[:PORT],...] [-L FILE] [-N NAME] [--emulate LIST]\n"
     "  -D              stay in the foreground, log to stderr unless -L is given\n"
     "  -c              forget unsent reports and the launches seen before; running steps are kept\n"
     "  -C              print this machine as a NodeName= line and end\n"
@@ -36,9 +37,10 @@ static const char usage[] =
     "  -N NAME         which NodeName of slurm.conf this is, instead of the one of this host\n"
     "  -v              more words in the log; may be repeated\n"
     "  -V              print the version\n"
+    "  --conf-server H take the configuration from these controllers instead of a file\n"
     "  --emulate LIST  be all these nodes at once; job scripts are not run, see the manual\n";
 
-struct options { const char *conf, *log, *name, *emulate; bool foreground, clean, print; int verbose; };
+struct options { const char *conf, *log, *name, *emulate, *server; bool foreground, clean, print; int verbose; };
 
 int64_t agent_boot_ms(void)
 {
@@ -358,11 +360,15 @@ static int options_read(int argc, char **argv, struct options *o)
         case 'V': puts("slurm 26.05.0"); return 1;
         case 'h': printf(usage, argv[0]); return 1;
         case 1:   o->emulate = optarg; break;
-        case 2:   fprintf(stderr, "%s: not supported yet: --conf-server; give the node a slurm.conf with SlurmctldHost, ClusterName and AuthType\n", argv[0]); return -1;
+        case 2:   o->server = optarg; break;
         default:  fprintf(stderr, usage, argv[0]); return -1;
         }
     if (optind < argc) {
         fprintf(stderr, "%s: %s is no option; -h lists them\n", argv[0], argv[optind]);
+        return -1;
+    }
+    if (o->server && (o->conf || o->emulate)) {
+        fprintf(stderr, "%s: --conf-server excludes -f and --emulate\n", argv[0]);
         return -1;
     }
     if (o->emulate && o->name) {
@@ -392,13 +398,13 @@ static int agent_main(const char *program, const struct options *o, struct confi
     uv_loop_t loop;
     char *pid;
 
-    if (!o->foreground && daemon_begin(&err) < 0) {
+    if (!o->foreground && !o->server && daemon_begin(&err) < 0) {
         fprintf(stderr, "%s: fatal: %s\n", program, err.text);
         return 1;
     }
     if (log_open(log, SPUR_LOG_INFO + o->verbose, &err) < 0)
         return fatal(program, o, &err);
-    if (!a->is_emulated && pool_start(&a->pool, &err) < 0)
+    if (!a->is_emulated && a->pool.fd < 0 && pool_start(&a->pool, &err) < 0)
         return fatal(program, o, &err);
     uv_loop_init(&loop);
     a->loop = &loop;
@@ -428,6 +434,16 @@ static int agent_main(const char *program, const struct options *o, struct confi
     return 0;
 }
 
+/* A node without files waits for its controllers in the background, and its pool starts before the key is read that it asks with. */
+static int configless(const struct options *o, struct agent *a, struct config **cfg, struct spur_error *err)
+{
+    if (!o->foreground && daemon_begin(err) < 0)
+        return err->code;
+    if (log_open(o->log, SPUR_LOG_INFO + o->verbose, err) < 0 || pool_start(&a->pool, err) < 0)
+        return err->code;
+    return configless_load(o->server, o->name, cfg, err);
+}
+
 int spurd_main(int argc, char **argv)
 {
     struct options o = { 0 };
@@ -446,9 +462,21 @@ int spurd_main(int argc, char **argv)
     a->pool.pid = -1;
     a->is_emulated = o.emulate != NULL;
     a->foreground = o.foreground;
-    if (sodium_init() < 0 || config_load(o.conf, false, &cfg, &err) < 0 || settings_make(cfg, o.name, o.emulate, &a->set, &err) < 0) {
-        fprintf(stderr, "%s: fatal: %s\n", argv[0], err.code ? err.text : "libsodium does not start");
+    if (sodium_init() < 0)
+        rc = spur_fail(&err, SPUR_EIO, "libsodium does not start");
+    else if (o.server)
+        rc = configless(&o, a, &cfg, &err);
+    else
+        rc = config_load(o.conf, false, &cfg, &err);
+    if (rc < 0 || settings_make(cfg, o.name, o.emulate, &a->set, &err) < 0) {
+        char text[400];
+
+        snprintf(text, sizeof text, "%s: fatal: %s", argv[0], err.text);
+        if (!o.server || o.foreground)
+            fprintf(stderr, "%s\n", text);
+        daemon_failed(text);
         config_free(cfg);
+        pool_stop(&a->pool);
         free(a);
         return 1;
     }

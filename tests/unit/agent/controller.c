@@ -55,6 +55,17 @@ static void on_message(void *arg, struct rpc_conn *conn, const struct frame *f, 
         r.heartbeat_ms = 200;
         r.fence = c->fence;
         rpc_send(conn, WIRE__MESSAGE_TYPE__REGISTERED, f->seq, &r.base);
+    } else if (f->type == WIRE__MESSAGE_TYPE__CONFIG_FILES) {
+        Wire__ConfigFiles files = WIRE__CONFIG_FILES__INIT;
+        char path[400];
+
+        snprintf(path, sizeof path, "%s/slurm.conf", c->dir);
+        files.slurm = file_text(path);
+        snprintf(path, sizeof path, "%s/spur.conf", c->dir);
+        files.spur = file_text(path);
+        rpc_send(conn, WIRE__MESSAGE_TYPE__CONFIG_TEXTS, f->seq, &files.base);
+        free(files.slurm);
+        free(files.spur);
     } else if (f->type == WIRE__MESSAGE_TYPE__HEARTBEAT) {
         Wire__Empty e = WIRE__EMPTY__INIT;
 
@@ -98,6 +109,8 @@ static void on_closed(void *arg, struct rpc_conn *conn, const struct spur_error 
 
 static const struct rpc_events events = { .message = on_message, .opened = on_opened, .closed = on_closed };
 
+uint16_t ctl_port(const struct ctl *c) { return ((const struct inside *)c->inside)->port; }
+
 static void ticked(uv_timer_t *t) { (void)t; }
 
 void ctl_start(struct ctl *c, const char *nodes)
@@ -136,8 +149,8 @@ void ctl_start(struct ctl *c, const char *nodes)
 
 void ctl_agent(struct ctl *c, const char *how, ...)
 {
-    char conf[300], log[300], *argv[16] = { "spurd", "-D", "-f", conf, "-L", log, "-v", (char *)(uintptr_t)how };
-    int n = 8;
+    char conf[300], log[300], *argv[16] = { "spurd", "-D", "-L", log, "-v", (char *)(uintptr_t)how };
+    int n = 6;
     va_list args;
 
     snprintf(conf, sizeof conf, "%s/slurm.conf", c->dir);
@@ -146,6 +159,11 @@ void ctl_agent(struct ctl *c, const char *how, ...)
     while ((argv[n] = va_arg(args, char *)))
         n++;
     va_end(args);
+    if (strcmp(how, "--conf-server")) {
+        argv[n++] = "-f";
+        argv[n++] = conf;
+        argv[n] = NULL;
+    }
     c->agent = fork();
     if (c->agent == 0) {
         setpgid(0, 0);

@@ -24,6 +24,7 @@ struct ctl {
 void ctl_start(struct ctl *c, const char *nodes);
 void ctl_stop(struct ctl *c);                       /* ends the agent and what is left */
 void ctl_agent(struct ctl *c, const char *how, ...) __attribute__((sentinel));   /* starts spurd with these options, e.g. "-N", "n1", NULL */
+uint16_t ctl_port(const struct ctl *c);
 void ctl_agent_end(struct ctl *c, int signal);      /* and waits for its end */
 bool ctl_until(struct ctl *c, bool (*done)(struct ctl *c, const void *arg), const void *arg);   /* runs the loop; false after 20 s */
 void ctl_wait_registered(struct ctl *c, unsigned times);

@@ -69,7 +69,7 @@ static int fake_verify(void *self, const char *purpose, const char *signer, cons
 
 static const struct spur_auth_ops auth_ops = { .size = sizeof auth_ops, .prove = fake_prove, .check = fake_check, .sign = fake_sign, .verify = fake_verify };
 static const struct spur_plugin auth = { .magic = SPUR_PLUGIN_MAGIC, .size = sizeof auth, .kind = SPUR_KIND_auth, .abi_major = SPUR_ABI_MAJOR_auth,
-                                         .abi_minor = SPUR_ABI_MINOR_auth, .option_size = sizeof(struct spur_option), .name = "fake", .version = "1",
+                                         .abi_minor = SPUR_ABI_MINOR_auth, .option_size = sizeof(struct spur_option), .name = "fake", .version = "1", .stands_for = "sodium",
                                          .about = "of the tests", .ops = &auth_ops, .open = fake_open, .close = fake_close };
 
 static int fake_join(void *self, const struct spur_switch_job *job, const struct spur_switch_env *env, struct spur_error *err)

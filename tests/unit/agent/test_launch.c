@@ -48,6 +48,29 @@ START_TEST(registers_what_slurm_conf_says)
 }
 END_TEST
 
+START_TEST(a_node_without_files_asks_for_them)
+{
+    struct ctl c;
+    struct launch x;
+    char server[64], cached[300], *text;
+
+    ctl_start(&c, "n1");
+    snprintf(server, sizeof server, "localhost:1,127.0.0.1:%u", ctl_port(&c));      /* the first does not answer */
+    ctl_agent(&c, "--conf-server", server, "-N", "n1", NULL);
+    ctl_wait_registered(&c, 1);
+    snprintf(cached, sizeof cached, "%s/spool-n1/conf-cache/slurm.conf", c.dir);
+    ck_assert_int_eq(access(cached, R_OK), 0);
+    launch_init(&c, &x, 6, "#!/bin/sh\necho $SLURM_CONF\n");
+    launch_send(&c, &x);
+    ctl_report(&c, 6, WIRE__REPORT__KIND__ENDED);
+    text = output_of(&c, 6);
+    text[strcspn(text, "\n")] = '\0';
+    ck_assert_str_eq(text, cached);
+    free(text);
+    ctl_stop(&c);
+}
+END_TEST
+
 START_TEST(a_script_runs_and_its_end_is_told)
 {
     struct ctl c;
@@ -541,6 +564,7 @@ TCase *case_launch(void)
 
     tcase_set_timeout(t, 60);
     tcase_add_test(t, registers_what_slurm_conf_says);
+    tcase_add_test(t, a_node_without_files_asks_for_them);
     tcase_add_test(t, a_script_runs_and_its_end_is_told);
     tcase_add_test(t, a_bad_credential_is_refused);
     tcase_add_test(t, an_attempt_runs_once);
