@@ -46,7 +46,9 @@ Suite *life_suite(void);
 Suite *array_suite(void);
 Suite *dependency_suite(void);
 Suite *node_suite(void);
-Suite *text_suite(void);
+Suite *token_suite(void);
+Suite *info_suite(void);
+Suite *view_suite(void);
 Suite *random_suite(void);
 
 #endif
