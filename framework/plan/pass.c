@@ -234,20 +234,24 @@ static bool corresponds(const struct job *j, uint32_t task)
 bool slice_task(struct slice *sl, const struct job *j, uint32_t *task)
 {
     const struct job *root;
-    uint32_t flying = 0;
+    uint32_t flying = 0;        /* tasks of this array on their way: apply has not counted them yet */
 
     *task = UINT32_MAX;
-    if (!job_is_task_set(j))
+    if (!j->array_job_id)
         return true;
     for (size_t i = 0; i < sl->p->flight_count; i++)
-        flying += sl->p->flights[i].job_id == j->job_id;
+        flying += sl->p->flights[i].array_job_id == j->array_job_id;
+    root = state_job(sl->s, j->array_job_id);
+    if (flying && root && root->array && root->array->limit && root->array->running + flying >= root->array->limit)
+        return false;
+    if (!job_is_task_set(j))
+        return true;            /* one that was started before and is back */
     *task = array_next_task(sl->s, j);
     if (!flying || *task == UINT32_MAX)
         return *task != UINT32_MAX;
-    /* Some are on their way: apply has not counted them yet. */
-    root = state_job(sl->s, j->array_job_id);
-    if (!root || !root->array || (root->array->limit && root->array->running + flying >= root->array->limit))
-        return false;
+    for (uint32_t i = 0; i < j->dep_count; i++)
+        if (j->deps[i].type == DEP_SINGLETON)
+            return false;       /* the first to start keeps the others waiting */
     for (size_t t = *task; t < j->array->pending.bits; t = bitmap_next(&j->array->pending, t)) {
         bool taken = false;
 
@@ -384,10 +388,24 @@ void slice_cancel(struct slice *sl, struct entry *e, struct job *j, bool by_dead
     Wire__Op *op = arena_alloc(sl->arena, sizeof *op);
     Wire__OpCancel *o = arena_alloc(sl->arena, sizeof *o);
 
+    if (table_get(&sl->p->ending, j->job_id))
+        return;
+    table_put(&sl->p->ending, j->job_id, j);
     wire__op__init(op);
     wire__op_cancel__init(o);
     op->cancel = o;
     o->job_id = j->job_id;
+    if (j->array_job_id == j->job_id) {     /* the array's id alone would mean all of its records */
+        struct str tasks;
+
+        str_init(&tasks);
+        if (job_is_task_set(j))
+            bitmap_print(&j->array->pending, &tasks);
+        else
+            str_addf(&tasks, "%u", j->array_task_id);
+        o->tasks = arena_copy(sl->arena, tasks.text);
+        str_fini(&tasks);
+    }
     o->has_ended_by_deadline = by_deadline;
     o->ended_by_deadline = by_deadline;
     o->has_never_satisfied = !by_deadline;

@@ -45,6 +45,7 @@ struct plan *plan_create(void)
 
     queue_init(&p->queue);
     table_init(&p->running);
+    table_init(&p->ending);
     p->next_rank_ms = INT64_MAX;
     return p;
 }
@@ -99,6 +100,7 @@ void plan_destroy(struct plan *p)
     backfill_drop(p);
     queue_fini(&p->queue);
     table_fini(&p->running);
+    table_fini(&p->ending);
     free(p->failures.slots);
     bitmap_fini(&p->changed);
     bitmap_fini(&p->shut);
@@ -162,6 +164,7 @@ void plan_refresh(struct plan *p, struct state *s, uint32_t job_id, bool changed
     int64_t when = INT64_MAX;
 
     if (!j || j->state != JOB_PENDING) {
+        table_del(&p->ending, job_id);
         if (e)
             queue_remove(&p->queue, job_id);
         return;
@@ -206,6 +209,8 @@ static void rebuild(struct plan *p, struct state *s)
     queue_clear(&p->queue);
     table_fini(&p->running);
     table_init(&p->running);
+    table_fini(&p->ending);
+    table_init(&p->ending);
     failures_clear(&p->failures);
     p->phase = PHASE_IDLE;
     p->built = s->config != NULL;
@@ -339,6 +344,8 @@ void plan_refused(struct plan *p, struct state *s, uint32_t job_id)
 {
     struct entry *e = queue_find(&p->queue, job_id);
 
+    if (table_del(&p->ending, job_id))
+        queue_wake_at(&p->queue, s->wall_ms + 1000, job_id);
     for (size_t i = 0; i < p->flight_count; i++)
         if (p->flights[i].job_id == job_id) {
             flight_drop(p, i);

@@ -49,6 +49,7 @@ struct plan {
     struct flight *flights; size_t flight_count, flight_room;
     struct failures failures;
     struct table running;                   /* ids of jobs that hold nodes */
+    struct table ending;                    /* ids of jobs whose end is proposed and not yet applied */
     struct bitmap changed; bool all_changed;/* nodes that the select plugin has not heard of yet */
     struct bitmap shut; bool any_shut;      /* nodes kept for a blocked partition during this main pass */
     struct backfill *backfill;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_plan.c - runs the suites of the plan: order, reasons, backfill, steps, features. */
+/* test_plan.c - runs the suites of the plan: order, reasons, backfill, steps, features, the queue, and all at once. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -7,6 +7,8 @@ Suite *pass_suite(void);
 Suite *backfill_suite(void);
 Suite *step_suite(void);
 Suite *features_suite(void);
+Suite *queue_suite(void);
+Suite *storm_suite(void);
 
 int main(void)
 {
@@ -16,6 +18,8 @@ int main(void)
     srunner_add_suite(sr, backfill_suite());
     srunner_add_suite(sr, step_suite());
     srunner_add_suite(sr, features_suite());
+    srunner_add_suite(sr, queue_suite());
+    srunner_add_suite(sr, storm_suite());
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);
     srunner_free(sr);
