@@ -22,6 +22,8 @@ static int row_parse(char *item, struct tres_row *row, struct spur_error *err)
 
     if (word_starts(item, "gres:") || word_starts(item, "gres/"))
         item += 5;
+    if (strchr(item, '('))
+        *strchr(item, '(') = '\0';      /* "gpu:4(S:0-1)" */
     row->count = 1;
     equal = strchr(item, '=');
     if (equal) {
@@ -41,8 +43,6 @@ static int row_parse(char *item, struct tres_row *row, struct spur_error *err)
         count = type;
         type = NULL;
     }
-    if (count && strchr(count, '('))
-        *strchr(count, '(') = '\0';     /* "gpu:4(S:0-1)" */
     if (count && (equal || count_parse(count, &row->count, err) < 0))
         return spur_fail(err, SPUR_ESYNTAX, "\"%.60s\" is no count of %.60s", count, item);
     row->name = mem_copy(item);

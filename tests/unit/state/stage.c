@@ -286,6 +286,28 @@ struct state *stage_copy(const struct stage *g)
     return copy;
 }
 
+uint8_t *stage_bytes(const struct stage *g, size_t *len)
+{
+    struct pipe p = { 0 };
+
+    ck_assert_int_eq(state_save(g->s, pipe_write, &p, NULL), 0);
+    *len = p.len;
+    return p.data;
+}
+
+struct state *stage_load(const uint8_t *bytes, size_t len)
+{
+    struct pipe p = { .data = (uint8_t *)bytes, .len = len };
+    struct spur_error err = { 0 };
+    struct state *s = NULL;
+
+    if (state_load(&s, pipe_read, &p, &err) < 0) {
+        ck_assert(*err.text);
+        return NULL;
+    }
+    return s;
+}
+
 /* ---- invariants ---- */
 
 static void check_node(const struct state *s, const struct node *n)

@@ -40,6 +40,8 @@ uint32_t dice_roll(struct dice *d, uint32_t sides);     /* 0 .. sides - 1 */
 
 /* Saves and loads; the copy has the same digest. */
 struct state *stage_copy(const struct stage *g);
+uint8_t *stage_bytes(const struct stage *g, size_t *len);       /* the snapshot; free() it */
+struct state *stage_load(const uint8_t *bytes, size_t len);     /* NULL: refused */
 
 Suite *rules_suite(void);
 Suite *life_suite(void);
@@ -48,7 +50,6 @@ Suite *dependency_suite(void);
 Suite *node_suite(void);
 Suite *token_suite(void);
 Suite *info_suite(void);
-Suite *view_suite(void);
 Suite *random_suite(void);
 
 #endif
