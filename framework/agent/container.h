@@ -14,6 +14,8 @@
 
 int    container_own(struct spur_error *err);       /* become the subreaper of all that will be started */
 size_t container_signal(int signal);                /* to every descendant; how many were there */
+/* SIGKILL to all, after all have been stopped: what forks faster than /proc can be walked would get away otherwise. To be repeated until no child is left. */
+size_t container_kill(void);
 /* Start of a process in clock ticks after boot: with the pid it names a process for good. 0: no such process. */
 uint64_t process_start(pid_t pid);
 const char *boot_id(void);                          /* of this boot of the kernel */

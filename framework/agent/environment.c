@@ -615,6 +615,37 @@ void environment_job(struct environment *e, const Wire__StepOrder *order)
     free(name);
 }
 
+/* Where srun of this very build lies, with a ':' behind it; empty when that is in the default path anyway. */
+static void own_folder(char *out, size_t size)
+{
+    static const char *const beside[] = { "srun", "../bin/srun" };
+    char exe[1024], path[1100];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    char *slash;
+
+    out[0] = '\0';
+    if (n <= 0)
+        return;
+    exe[n] = '\0';
+    if (!(slash = strrchr(exe, '/')))
+        return;
+    slash[1] = '\0';
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        snprintf(path, sizeof path, "%s%s", exe, beside[i]);
+        if (access(path, X_OK) < 0)
+            continue;
+        if (i == 1 && slash > exe) {            /* PREFIX/sbin/ -> PREFIX/bin/ */
+            *slash = '\0';
+            slash = strrchr(exe, '/');
+            snprintf(slash ? slash : exe, 8, "/bin/");
+        }
+        exe[strlen(exe) - 1] = '\0';
+        if (strcmp(exe, "/usr/bin") && strcmp(exe, "/bin") && strcmp(exe, "/usr/local/bin"))
+            snprintf(out, size, "%s:", exe);
+        return;
+    }
+}
+
 void environment_login(struct environment *e, uint32_t uid, const char *user)
 {
     const struct passwd *p = NULL;
@@ -633,8 +664,12 @@ void environment_login(struct environment *e, uint32_t uid, const char *user)
         environment_set(e, "HOME", p && p->pw_dir && *p->pw_dir ? p->pw_dir : "/");
     if (!environment_get(e, "SHELL"))
         environment_set(e, "SHELL", p && p->pw_shell && *p->pw_shell ? p->pw_shell : "/bin/sh");
-    if (!environment_get(e, "PATH"))
-        environment_set(e, "PATH", uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin");
+    if (!environment_get(e, "PATH")) {
+        char own[1100];
+
+        own_folder(own, sizeof own);
+        environment_setf(e, "PATH", "%s%s", own, uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin");
+    }
 }
 
 void environment_task(struct environment *e, const struct environment_task *t)

@@ -128,6 +128,15 @@ int spool_open(uv_loop_t *loop, int folder_fd, uint64_t now_wall_us, struct spoo
     return 0;
 }
 
+static void settle(struct spooled *e)
+{
+    void (*then)(void *arg, uint64_t number) = e->then;
+
+    e->then = NULL;
+    if (then)
+        then(e->arg, e->seq);
+}
+
 static void retry_closed(uv_handle_t *h) { free(h); }
 
 void spool_close(struct spool *s)
@@ -144,6 +153,8 @@ void spool_close(struct spool *s)
         struct spooled *e = s->first;
 
         s->first = e->next;
+        e->seq = 0;                 /* not durable, and nobody will say so */
+        settle(e);
         free_one(e);
     }
     if (s->fd >= 0)
@@ -169,15 +180,6 @@ static bool write_record(struct spool *s, const struct spooled *e)
     s->size += (off_t)n;
     s->written_upto = e->seq;
     return true;
-}
-
-static void settle(struct spooled *e)
-{
-    void (*then)(void *arg, uint64_t number) = e->then;
-
-    e->then = NULL;
-    if (then)
-        then(e->arg, e->seq);
 }
 
 static void flush_begin(struct spool *s);

@@ -20,7 +20,7 @@ struct spooled {
     char    *node;
     uint8_t *bytes; size_t len; /* packed Report */
     bool     durable, acked, in_memory;     /* in_memory: never written */
-    void   (*then)(void *arg, uint64_t number); void *arg;      /* once, when durable or acknowledged */
+    void   (*then)(void *arg, uint64_t number); void *arg;      /* once, when durable or acknowledged; number 0: the spool was closed before */
     struct spooled *next;
 };
 

@@ -144,12 +144,13 @@ static void passing_done(void *arg, uint64_t number)
     struct agent_step *s = p->step;
     Wire__ReportAck ack = WIRE__REPORT_ACK__INIT;
 
-    (void)number;
     ack.seq = p->their_seq;
     ack.node = (char *)(uintptr_t)s->node->name;
-    link_say(s, WIRE__MESSAGE_TYPE__STEP_ACK, 0, &ack.base);
     free(p);
     s->passing--;
+    if (!number)                    /* the agent stops: the supervisor keeps its report */
+        return;
+    link_say(s, WIRE__MESSAGE_TYPE__STEP_ACK, 0, &ack.base);
     step_settle(s);
 }
 

@@ -261,7 +261,7 @@ static void sweep(struct supervisor *s, int64_t now)
     if (now < s->sweep_at_ms)
         return;
     if (s->phase == PHASE_EMPTYING || (s->is_ending && now >= s->kill_at_ms && s->phase == PHASE_RUN)) {
-        container_signal(SIGKILL);
+        container_kill();
         s->sweep_at_ms = now + s->sweep_ms;
         s->sweep_ms = s->sweep_ms * 2 > SWEEP_LAST_MS ? SWEEP_LAST_MS : s->sweep_ms * 2;
     }
@@ -511,7 +511,7 @@ static void start_all(struct supervisor *s)
     start_fini(&st);
     if (rc < 0) {
         start_failed(s, err.text, 1 << 8);
-        container_signal(SIGKILL);
+        container_kill();
         for (uint32_t i = started; i < s->count; i++)
             taskio_exited(s->io, i, 1 << 8);
         taskio_hello(s->io, pids, started, s->text, s->fail_status);
@@ -537,7 +537,7 @@ static void read_word(struct supervisor *s, uint32_t local)
         w.text[sizeof w.text - 1] = '\0';
         if (w.stage == TASK_FAILED) {
             start_failed(s, w.text, w.status);
-            container_signal(SIGKILL);
+            container_kill();
         } else if (!s->text[0]) {
             snprintf(s->text, sizeof s->text, "%s", w.text);
         }

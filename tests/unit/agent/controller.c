@@ -231,6 +231,12 @@ const Wire__Report *ctl_has(struct ctl *c, uint32_t job_id, Wire__Report__Kind k
     return NULL;
 }
 
+void ctl_forget_reports(struct ctl *c)
+{
+    while (c->report_count)
+        wire__report__free_unpacked(c->reports[--c->report_count], NULL);
+}
+
 struct wanted { uint32_t job_id; Wire__Report__Kind kind; };
 
 static bool is_reported(struct ctl *c, const void *arg)
@@ -396,8 +402,7 @@ void ctl_stop(struct ctl *c)
     uv_walk(&in->loop, closed, NULL);
     uv_run(&in->loop, UV_RUN_DEFAULT);
     uv_loop_close(&in->loop);
-    for (unsigned i = 0; i < c->report_count; i++)
-        wire__report__free_unpacked(c->reports[i], NULL);
+    ctl_forget_reports(c);
     if (c->last)
         wire__register_request__free_unpacked(c->last, NULL);
     free(in);

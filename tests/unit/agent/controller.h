@@ -30,6 +30,7 @@ bool ctl_until(struct ctl *c, bool (*done)(struct ctl *c, const void *arg), cons
 void ctl_wait_registered(struct ctl *c, unsigned times);
 const Wire__Report *ctl_report(struct ctl *c, uint32_t job_id, Wire__Report__Kind kind);            /* waits for it */
 const Wire__Report *ctl_has(struct ctl *c, uint32_t job_id, Wire__Report__Kind kind);               /* NULL: not yet */
+void ctl_forget_reports(struct ctl *c);
 
 /* A launch of the caller's own uid that can be changed before it is sealed and sent. */
 struct launch {

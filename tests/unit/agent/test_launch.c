@@ -172,7 +172,7 @@ START_TEST(an_attempt_runs_once)
     ctl_agent_end(&c, SIGKILL);             /* also a new agent knows */
     ctl_agent(&c, "-N", "n1", NULL);
     ctl_wait_registered(&c, 2);
-    c.report_count = 0;
+    ctl_forget_reports(&c);
     launch_send(&c, &x);
     ctl_report(&c, 8, WIRE__REPORT__KIND__LAUNCH_FAILED);
     text = output_of(&c, 8);
@@ -229,6 +229,28 @@ START_TEST(what_a_script_leaves_behind_ends_with_it)
     ck_assert_int_eq(ctl_report(&c, 10, WIRE__REPORT__KIND__ENDED)->status, 0);
     ctl_kill(&c, 10, SIGTERM, 1, true);
     ctl_report(&c, 10, WIRE__REPORT__KIND__GONE);
+    ck_assert_int_eq(count_processes(marker), 0);
+    ctl_stop(&c);
+}
+END_TEST
+
+START_TEST(a_job_that_forks_without_end_ends)
+{
+    struct ctl c;
+    struct launch x;
+    char marker[64], script[512];
+
+    begin(&c);
+    snprintf(marker, sizeof marker, "storm-%d", (int)getpid());
+    snprintf(script, sizeof script, "#!/bin/bash\nulimit -u 4000\nstorm() { trap '' TERM; while :; do setsid sleep 30 & sleep 0.02; done; }\n"
+             "for i in 1 2 3 4; do (exec -a %s bash -c \"$(declare -f storm); storm\" %s) & done\nstorm\n", marker, marker);
+    launch_init(&c, &x, 38, script);
+    launch_send(&c, &x);
+    ctl_report(&c, 38, WIRE__REPORT__KIND__STARTED);
+    for (int i = 0; i < 200 && count_processes(marker) < 4; i++)
+        usleep(20000);
+    ctl_kill(&c, 38, SIGTERM, 1, true);
+    ctl_report(&c, 38, WIRE__REPORT__KIND__GONE);
     ck_assert_int_eq(count_processes(marker), 0);
     ctl_stop(&c);
 }
@@ -333,9 +355,7 @@ START_TEST(unacknowledged_reports_come_again)
     launch_send(&c, &x);
     ctl_report(&c, 14, WIRE__REPORT__KIND__ENDED);
     ctl_agent_end(&c, SIGTERM);
-    for (unsigned i = 0; i < c.report_count; i++)
-        wire__report__free_unpacked(c.reports[i], NULL);
-    c.report_count = 0;
+    ctl_forget_reports(&c);
     c.ack = true;
     ctl_agent(&c, "-N", "n1", NULL);
     ctl_wait_registered(&c, 2);
@@ -570,6 +590,7 @@ TCase *case_launch(void)
     tcase_add_test(t, an_attempt_runs_once);
     tcase_add_test(t, nothing_survives_a_kill);
     tcase_add_test(t, what_a_script_leaves_behind_ends_with_it);
+    tcase_add_test(t, a_job_that_forks_without_end_ends);
     tcase_add_test(t, a_job_without_steps_is_gone_at_once);
     tcase_add_test(t, signals_reach_whom_they_are_for);
     tcase_add_test(t, a_restarted_agent_adopts);
