@@ -487,7 +487,7 @@ static void start_failed(struct supervisor *s, const char *text, int status)
 {
     s->failed = true;
     s->fail_status = status ? status : 1 << 8;
-    snprintf(s->text, sizeof s->text, "%s", text);
+    snprintf(s->text, sizeof s->text, "%.*s", (int)sizeof s->text - 1, text);
 }
 
 static void start_all(struct supervisor *s)
