@@ -427,10 +427,15 @@ bool slice_too_late(struct slice *sl, struct entry *e, struct job *j)
 }
 
 /* ---- the main pass -------------------------------------------------------------------------------------------------------- */
-static void lane_block(struct slice *sl, struct lane *l)
+static void lane_block(struct slice *sl, struct lane *l, struct job *j)
 {
     const struct bitmap *nodes = &sl->s->config->partitions[l->part].nodes;
+    struct job *before = l->head != j->job_id ? state_job(sl->s, l->head) : NULL;
 
+    if (before && before->state == JOB_PENDING && before->advice == REASON_Resources)
+        job_advise(before, REASON_Priority, NULL);      /* another stands in front of it now */
+    job_advise(j, REASON_Resources, NULL);
+    l->head = j->job_id;
     l->blocked = true;
     for (size_t i = 0; i < bitmap_words(nodes->bits) && i < bitmap_words(sl->p->shut.bits); i++)
         sl->p->shut.words[i] |= nodes->words[i];
@@ -494,8 +499,7 @@ bool main_pass_slice(struct slice *sl)
             l->at++;
             continue;
         }
-        job_advise(j, REASON_Resources, NULL);
-        lane_block(sl, l);
+        lane_block(sl, l, j);
         if (p->params.backfill && !p->backfill)
             p->backfill_due = true;
     }

@@ -213,6 +213,7 @@ static void rebuild(struct plan *p, struct state *s)
     table_init(&p->ending);
     failures_clear(&p->failures);
     p->phase = PHASE_IDLE;
+    p->reranking = false;
     p->built = s->config != NULL;
     p->config_version = s->config_version;
     p->all_changed = true;
@@ -369,7 +370,7 @@ void plan_refused(struct plan *p, struct state *s, uint32_t job_id)
 
 bool plan_is_dirty(const struct plan *p)
 {
-    return !p->built || p->main_due || p->phase != PHASE_IDLE || (p->backfill_due && p->params.backfill);
+    return !p->built || p->main_due || p->reranking || p->phase != PHASE_IDLE || (p->backfill_due && p->params.backfill);
 }
 
 int64_t plan_next_wall_ms(const struct plan *p)
@@ -408,36 +409,61 @@ static void wake(struct slice *sl)
     }
 }
 
-/* Ranks: of the new ones each time, of all when the plugin's period has passed. */
-static void rank_all(struct slice *sl, bool fresh_only)
+#define RERANK_SLICE 4096
+
+static uint32_t rank_period_s(const struct slice *sl)
+{
+    const struct spur_priority_ops *ops = sl->plugins->priority;
+
+    return ops && SPUR_HAS(ops, period_s) ? ops->period_s(sl->plugins->priority_self) : 0;
+}
+
+/* New jobs get their first rank and their place. */
+static void rank_fresh(struct slice *sl)
 {
     struct plan *p = sl->p;
-    uint32_t period = SPUR_HAS(sl->plugins->priority, period_s) ? sl->plugins->priority->period_s(sl->plugins->priority_self) : 0;
-    struct entry *e;
+    uint32_t period = rank_period_s(sl);
 
     for (uint32_t i = 0; i < p->queue.lane_count; i++)
         for (size_t k = 0; k < p->queue.lanes[i].fresh_count; k++) {
-            struct job *j;
+            struct entry *e = p->queue.lanes[i].fresh[k];
+            struct job *j = e->dead || e->rank ? NULL : state_job(sl->s, e->job_id);
 
-            e = p->queue.lanes[i].fresh[k];
-            j = e->dead || e->rank ? NULL : state_job(sl->s, e->job_id);
             if (j)
                 e->rank = job_rank(p, sl->s, sl->plugins, j, sl->now_s);
         }
-    if (fresh_only) {
-        queue_merge(&p->queue);
-        if (p->next_rank_ms == INT64_MAX && period)
-            p->next_rank_ms = sl->now_ms + (int64_t)period * 1000;
-        return;
+    queue_merge(&p->queue);
+    if (p->next_rank_ms == INT64_MAX && period)
+        p->next_rank_ms = sl->now_ms + (int64_t)period * 1000;
+}
+
+/* Age has changed all ranks: asks for a few thousand a slice, and turns the queue over at the end, between two main passes. */
+static void rerank(struct slice *sl)
+{
+    struct plan *p = sl->p;
+    struct entry *e = NULL;
+
+    if (!p->reranking) {
+        p->reranking = true;
+        p->rerank_at = 0;
     }
-    for (size_t i = 0; (e = table_next(&p->queue.entries, &i)); ) {
+    for (int n = 0; n < RERANK_SLICE && (e = table_next(&p->queue.entries, &p->rerank_at)); n++) {
         struct job *j = state_job(sl->s, e->job_id);
 
-        if (j)
-            e->rank = job_rank(p, sl->s, sl->plugins, j, sl->now_s);
+        e->next_rank = j ? job_rank(p, sl->s, sl->plugins, j, sl->now_s) : 0;
     }
+    slice_spend(sl, UNITS_PLACE);
+    if (e || p->phase == PHASE_MAIN)
+        return;
+    for (size_t i = 0; (e = table_next(&p->queue.entries, &i)); ) {
+        e->rank = e->next_rank ? e->next_rank : e->rank;
+        e->next_rank = 0;
+    }
+    rank_fresh(sl);
     queue_sort(&p->queue);
-    p->next_rank_ms = period ? sl->now_ms + (int64_t)period * 1000 : INT64_MAX;
+    p->reranking = false;
+    p->next_rank_ms = rank_period_s(sl) ? sl->now_ms + (int64_t)rank_period_s(sl) * 1000 : INT64_MAX;
+    p->main_due = true;
 }
 
 void plan_pass(struct plan *p, struct state *s, const struct plan_plugins *plugins, int64_t now_wall_ms, int64_t now_cluster_ms,
@@ -453,10 +479,10 @@ void plan_pass(struct plan *p, struct state *s, const struct plan_plugins *plugi
     if (!p->built)
         return;
     wake(&sl);
-    if (now_wall_ms >= p->next_rank_ms)
-        p->main_due = true;
+    if (p->reranking || now_wall_ms >= p->next_rank_ms)
+        rerank(&sl);
     if (p->phase != PHASE_MAIN && p->main_due) {
-        rank_all(&sl, now_wall_ms < p->next_rank_ms);
+        rank_fresh(&sl);
         for (uint32_t i = 0; i < p->queue.lane_count; i++)
             p->queue.lanes[i].blocked = false;
         bitmap_zero(&p->shut);
@@ -486,5 +512,5 @@ void plan_pass(struct plan *p, struct state *s, const struct plan_plugins *plugi
         p->backfill_cost += before - sl.units;
     }
     overlay_destroy(sl.now);
-    out->more = p->main_due || p->phase != PHASE_IDLE;
+    out->more = p->main_due || p->reranking || p->phase != PHASE_IDLE;
 }

@@ -45,6 +45,7 @@ struct plan {
     bool     main_due, backfill_due;        /* something has changed since the last one began */
     int64_t  backfill_not_before_ms, next_rank_ms;
     uint32_t cluster_cpus, factor_max;      /* for the priority plugin */
+    bool     reranking; size_t rerank_at;   /* all are being ranked anew, a few thousand a slice */
     uint32_t pass_number, backfill_cost;    /* cost: units spent by the running backfill pass */
     struct flight *flights; size_t flight_count, flight_room;
     struct failures failures;

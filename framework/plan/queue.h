@@ -15,7 +15,8 @@
 
 struct entry {                  /* one pending job record: a job, or an array's tasks that have not started */
     uint32_t job_id, seq;       /* seq: a job that left the queue and came back is another entry */
-    uint64_t rank;              /* of the priority plugin, or set by hand */
+    uint64_t rank;              /* of the priority plugin, or set by hand; 0: not asked yet */
+    uint64_t next_rank;         /* while all are ranked anew; 0: keep the old one */
     uint32_t refs;              /* lanes and passes that still point here */
     bool     dead;              /* no longer in the queue */
     bool     flying;            /* its start is proposed and not yet applied */
@@ -30,6 +31,7 @@ struct lane {
     struct entry **fresh; size_t fresh_count, fresh_room;
     size_t   at;                /* of the main pass */
     bool     blocked;           /* a job here waits for resources: those behind it wait for their turn */
+    uint32_t head;              /* that job; 0: none yet */
     size_t   dead;
 };
 

@@ -144,14 +144,17 @@ static int rig_place(void *self, const struct spur_view *v, const struct spur_as
 
 static uint64_t rig_rank(void *self, const struct spur_job_view *job, int64_t now, struct spur_priority_factors *out)
 {
-    (void)self;
+    const struct rig *r = self;
+
     (void)now;
     (void)out;
-    return (uint64_t)(1000000 - job->nice);
+    return (uint64_t)(r->turned ? 1000000 + job->nice : 1000000 - job->nice);
 }
 
+static uint32_t rig_period(void *self) { return ((const struct rig *)self)->period; }
+
 static const struct spur_select_ops select_ops = { .size = sizeof select_ops, .place = rig_place };
-static const struct spur_priority_ops priority_ops = { .size = sizeof priority_ops, .rank = rig_rank };
+static const struct spur_priority_ops priority_ops = { .size = sizeof priority_ops, .rank = rig_rank, .period_s = rig_period };
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------ */
 Wire__Op *rig_op(struct rig *r)

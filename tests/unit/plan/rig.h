@@ -14,6 +14,7 @@ struct rig {
     uint64_t index, seq;
     uint32_t places;                /* calls of the select plugin */
     uint32_t budget;                /* placements a slice */
+    uint32_t period; bool turned;   /* of the priority plugin: when turned, a higher nice is a higher rank */
     uint32_t refused;               /* decisions that came too late, of all passes */
     uint32_t started[4096]; bool by_backfill[4096]; size_t started_count;      /* by the last rig_pass */
     void (*on_start)(struct rig *r, const struct job *j, const Wire__OpStart *o);     /* before it is applied */

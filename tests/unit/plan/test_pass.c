@@ -31,6 +31,34 @@ START_TEST(order_by_priority_then_id)
 }
 END_TEST
 
+START_TEST(ranks_are_asked_again_when_their_period_has_passed)
+{
+    struct rig r;
+    uint32_t first, a, b;
+
+    rig_init(&r, four);
+    r.period = 60;
+    first = rig_submit(&r, "nodes=4 excl");
+    rig_pass(&r);
+    a = rig_submit(&r, "nodes=4 excl nice=10");
+    b = rig_submit(&r, "nodes=4 excl");
+    rig_pass(&r);
+    ck_assert_str_eq(rig_reason(&r, b), "Resources");
+    r.turned = true;
+    ck_assert_int_le(plan_next_wall_ms(r.p), r.wall_ms + 60000);
+    rig_clock(&r, 61);
+    rig_pass(&r);
+    ck_assert_str_eq(rig_reason(&r, a), "Resources");
+    ck_assert_str_eq(rig_reason(&r, b), "Priority");
+    rig_end(&r, first, 0);
+    rig_pass(&r);
+    ck_assert_str_eq(rig_state(&r, a), "RUNNING");
+    ck_assert_str_eq(rig_state(&r, b), "PENDING");
+    ck_assert_int_gt(plan_next_wall_ms(r.p), r.wall_ms);
+    rig_fini(&r);
+}
+END_TEST
+
 START_TEST(a_head_that_waits_blocks_its_partition)
 {
     struct rig r;
@@ -334,6 +362,7 @@ Suite *pass_suite(void)
     TCase *t = tcase_create("pass");
 
     tcase_add_test(t, order_by_priority_then_id);
+    tcase_add_test(t, ranks_are_asked_again_when_their_period_has_passed);
     tcase_add_test(t, a_head_that_waits_blocks_its_partition);
     tcase_add_test(t, nothing_changes_nothing_is_asked);
     tcase_add_test(t, partitions);
