@@ -24,6 +24,7 @@
 #include "cmds/common/request.h"
 #include "state/job.h"
 
+#define BAD_PARTITION 2000              /* Slurm's number */
 #define SCRIPT_LIMIT (60u << 20)        /* of one message; the controller's own limit is lower and names itself */
 
 extern char **environ;
@@ -351,11 +352,17 @@ static int submit(struct request *r, const struct script *s, int argc, char **ar
         rc = error_exit(1);
         goto out;
     }
+    if (r->verbose) {
+        request_show(r);
+        fprintf(stderr, "sbatch: script %s, %zu bytes; environment of %zu bytes\n", s->path ? s->path : s->shown, s->n, blobs[1].data.len);
+    }
     if (r->test_only) {
         rc = test_only(c, r, &request);
         goto out;
     }
     if (client_call(c, WIRE__MESSAGE_TYPE__SUBMIT, &request.base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, &r->arena, &reply, &number, &err) < 0) {
+        if (number == BAD_PARTITION)
+            fprintf(stderr, "sbatch: error: invalid partition specified: %s\n", r->spec.partition ? r->spec.partition : "");
         fprintf(stderr, "sbatch: error: Batch job submission failed: %s\n", err.text);
         rc = error_exit(1);
         goto out;

@@ -337,6 +337,8 @@ static int allocate(struct srun *s)
     client_token(token, &submit.token_wall_ms);
     submit.token.data = token;
     submit.token.len = sizeof token;
+    if (s->r.verbose)
+        request_show(&s->r);
     if (s->r.test_only)
         return test_only(s, &submit);
     if (client_call(s->client, WIRE__MESSAGE_TYPE__SUBMIT, &submit.base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0)
@@ -428,8 +430,8 @@ static void step_spec(struct srun *s)
     t->has_kill_on_bad_exit = t->kill_on_bad_exit = s->r.kill_on_bad_exit;
     if (s->remote_out)
         t->std_out = (char *)(uintptr_t)s->r.step_out;
-    if (s->remote_err && s->r.step_err)
-        t->std_err = (char *)(uintptr_t)s->r.step_err;
+    if (s->r.step_err && (s->remote_err || s->remote_out))
+        t->std_err = (char *)(uintptr_t)(s->remote_err ? s->r.step_err : "");
     if (s->r.step_in && s->input == STEP_IO_INPUT_ALL && is_of_task(s->r.step_in))
         t->std_in = (char *)(uintptr_t)s->r.step_in;
     if (s->input != STEP_IO_INPUT_ALL)

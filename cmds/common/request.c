@@ -226,6 +226,34 @@ int request_finish(struct request *r, struct spur_error *err)
     return 0;
 }
 
+void request_show(const struct request *r)
+{
+    const ProtobufCMessageDescriptor *d = &wire__job_spec__descriptor;
+    const char *command = command_of(r);
+
+    fprintf(stderr, "%s: defined options\n%s: -------------------- --------------------\n", command, command);
+    for (unsigned i = 0; i < d->n_fields; i++) {
+        const ProtobufCFieldDescriptor *f = &d->fields[i];
+        const char *at = (const char *)&r->spec + f->offset, *text;
+        bool is_text = f->type == PROTOBUF_C_TYPE_STRING;
+
+        if (f->label == PROTOBUF_C_LABEL_REPEATED || f->type == PROTOBUF_C_TYPE_BYTES)
+            continue;
+        text = is_text ? *(char *const *)(const void *)at : NULL;
+        if (is_text ? !text : !*(const protobuf_c_boolean *)((const char *)&r->spec + f->quantifier_offset))
+            continue;
+        fprintf(stderr, "%s: %-20s: ", command, f->name);
+        switch (f->type) {
+        case PROTOBUF_C_TYPE_STRING: fprintf(stderr, "%s\n", text); break;
+        case PROTOBUF_C_TYPE_BOOL:   fprintf(stderr, "%s\n", *(const protobuf_c_boolean *)at ? "set" : "unset"); break;
+        case PROTOBUF_C_TYPE_UINT32: fprintf(stderr, "%u\n", *(const uint32_t *)(const void *)at); break;
+        case PROTOBUF_C_TYPE_INT32:  fprintf(stderr, "%d\n", *(const int32_t *)(const void *)at); break;
+        default:                     fprintf(stderr, "%lld\n", *(const long long *)(const void *)at);
+        }
+    }
+    fprintf(stderr, "%s: -------------------- --------------------\n%s: end of defined options\n", command, command);
+}
+
 int request_cluster(const struct request *r, const char *own, struct spur_error *err)
 {
     size_t n = strlen(own);

@@ -60,6 +60,8 @@ int    request_finish(struct request *r, struct spur_error *err);
 int    request_place(struct request *r, int argc, char **argv, struct spur_error *err);
 /* `path` made absolute against the current directory; in the arena. */
 char  *request_path(struct request *r, const char *path);
+/* -v: what is set of the record, one line a field, on standard error. */
+void   request_show(const struct request *r);
 /* Own cluster, or one of the list in -M: 0; else a sentence. */
 int    request_cluster(const struct request *r, const char *own, struct spur_error *err);
 

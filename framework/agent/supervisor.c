@@ -426,7 +426,7 @@ static int start_task(struct supervisor *s, struct start *st, uint32_t local, st
             rc = make_pipe(&in_mine, &p.in_fd, false, err);
         if (rc == 0 && !out)
             rc = make_pipe(&out_mine, &p.out_fd, true, err);
-        if (rc == 0 && !errors && !out)
+        if (rc == 0 && !errors && (!out || (step && step->std_err && !*step->std_err)))     /* "": to srun, though output has a file */
             rc = make_pipe(&err_mine, &p.err_fd, true, err);
     }
     p.drop = (struct drop){ .uid = o->grant->uid, .gid = o->grant->gid, .groups = st->groups, .group_count = o->grant->n_groups };
