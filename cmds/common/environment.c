@@ -285,7 +285,7 @@ int environment_export(struct request *r, char *const *from, char *const *also, 
     }
     if (r->export_file && (rc = list_file(&l, r, r->export_file, err)) < 0)
         goto out;
-    if (r->get_user_env && !(words && (word_eq(words, "NONE") || word_eq(words, "NIL"))) && (rc = list_login(&l, r, r->get_user_env, err)) < 0)
+    if (r->get_user_env && (rc = list_login(&l, r, r->get_user_env, err)) < 0)
         goto out;
     for (size_t i = 0; also && also[i]; i++)
         list_set(&l, also[i]);

@@ -206,6 +206,10 @@ static int read_words(const struct option_table *t, int argc, char **argv, int f
                 puts(SLURM_GENERATION);
                 return OPTIONS_DONE;
             }
+            if (source == FROM_COMMAND_LINE && *p == 'h' && !r) {
+                options_help(t);
+                return OPTIONS_DONE;
+            }
             if (!r && t->refused_letters && strchr(t->refused_letters, *p))
                 return refused(t, p, 1, where);
             if (!r) {

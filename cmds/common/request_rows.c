@@ -448,13 +448,7 @@ TAKE(priority)
     return 0;
 }
 
-TAKE(requeue)
-{
-    if (value)
-        return unsupported("requeue", value, err);
-    R->spec.has_requeue = R->spec.requeue = true;
-    return 0;
-}
+TAKE(requeue) { R->spec.has_requeue = R->spec.requeue = true; return 0; }
 TAKE(no_requeue) { R->spec.has_requeue = true; R->spec.requeue = false; return 0; }
 
 TAKE(kill_on_invalid_dep)
@@ -746,7 +740,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "contiguous", 0, NONE, NULL, NULL, NULL, take_contiguous, "nodes next to each other"),
     ROW(B|A|S, "cores-per-socket", 0, VALUE, "N", NULL, NULL, take_cores_per_socket, "nodes with at least N cores a socket"),
     ROW(B|A|S, "cpus-per-gpu", 0, VALUE, "N", "SBATCH_CPUS_PER_GPU", "SLURM_CPUS_PER_GPU", take_cpus_per_gpu, "CPUs for each GPU"),
-    ROW(B|A|S, "cpus-per-task", 'c', VALUE, "N", NULL, "SRUN_CPUS_PER_TASK SLURM_CPUS_PER_TASK", take_cpus_per_task, "CPUs for each task"),
+    ROW(B|A|S, "cpus-per-task", 'c', VALUE, "N", NULL, "SRUN_CPUS_PER_TASK", take_cpus_per_task, "CPUs for each task"),
     ROW(B|A|S, "deadline", 0, VALUE, "TIME", NULL, NULL, take_deadline, "remove the job when it cannot end before this"),
     ROW(B|A|S, "dependency", 'd', VALUE, "LIST", NULL, "SLURM_DEPENDENCY", take_dependency, "start after others: afterok:12:13, singleton, afterany:4?afternotok:5"),
     ROW(B|A|S, "distribution", 'm', VALUE, "HOW", "SBATCH_DISTRIBUTION", "SLURM_DISTRIBUTION", take_distribution, "how tasks go to nodes: block or cyclic"),
@@ -762,7 +756,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "gpu-bind", 0, VALUE, "none", "SBATCH_GPU_BIND", "SLURM_GPU_BIND", take_gpu_bind, "GPUs of a task (each sees all of the step)"),
     ROW(B|A|S, "gpus", 'G', VALUE, "[TYPE:]N", "SBATCH_GPUS", "SLURM_GPUS", take_gpus, "GPUs in all"),
     ROW(B|A|S, "gpus-per-node", 0, VALUE, "[TYPE:]N", "SBATCH_GPUS_PER_NODE", "SLURM_GPUS_PER_NODE", take_gpus_per_node, "GPUs on each node"),
-    ROW(B|A|S, "gpus-per-socket", 0, VALUE, "[TYPE:]N", NULL, "SLURM_GPUS_PER_SOCKET", take_gpus_per_socket, "GPUs on each socket"),
+    ROW(B|A|S, "gpus-per-socket", 0, VALUE, "[TYPE:]N", NULL, NULL, take_gpus_per_socket, "GPUs on each socket"),
     ROW(B|A|S, "gpus-per-task", 0, VALUE, "[TYPE:]N", "SBATCH_GPUS_PER_TASK", "SLURM_GPUS_PER_TASK", take_gpus_per_task, "GPUs for each task"),
     ROW(B|A|S, "gres", 0, VALUE, "NAME[:TYPE][:N]", "SBATCH_GRES", "SLURM_STEP_GRES SLURM_GRES", take_gres, "generic resources on each node: gpu:4, gpu:a100:2"),
     ROW(B|A|S, "hint", 0, VALUE, "WORD", "SBATCH_HINT SLURM_HINT", "SLURM_HINT", take_hint, "multithread or nomultithread"),
@@ -807,7 +801,7 @@ static const struct request_row rows[] = {
     ROW(B|S, "propagate", 0, MAY, "LIMITS", NULL, NULL, take_propagate, "resource limits that go along: ALL, NONE, NOFILE,CORE,..."),
     ROW(B|A|S, "qos", 'q', VALUE, "NAME", "SBATCH_QOS", "SLURM_QOS", take_qos, "quality of service"),
     ROW(B|A|S, "quiet", 'Q', NONE, NULL, NULL, NULL, take_quiet, "nothing but errors"),
-    ROW(B, "requeue", 0, MAY, NULL, "SBATCH_REQUEUE", NULL, take_requeue, "may start again after a node has failed"),
+    ROW(B, "requeue", 0, NONE, NULL, "SBATCH_REQUEUE", NULL, take_requeue, "may start again after a node has failed"),
     ROW(B, "no-requeue", 0, NONE, NULL, "SBATCH_NO_REQUEUE", NULL, take_no_requeue, "never start it again"),
     ROW(B|A|S, "reservation", 0, VALUE, "NAME", "SBATCH_RESERVATION", "SLURM_RESERVATION", take_reservation, NULL),
     ROW(B|A|S, "segment", 0, VALUE, "N", NULL, NULL, take_segment, "nodes in blocks of N near each other"),
@@ -820,7 +814,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "time", 't', VALUE, "LIMIT", "SBATCH_TIMELIMIT", "SLURM_TIMELIMIT", take_time, "time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, UNLIMITED"),
     ROW(B|A|S, "tmp", 0, VALUE, "SIZE", NULL, NULL, take_tmp, "nodes with so much temporary disk"),
     ROW(B|A|S, "tres-per-task", 0, VALUE, "LIST", NULL, "SLURM_TRES_PER_TASK", take_tres_per_task, "resources of each task: cpu=4,gres/gpu=1"),
-    ROW(B|A|S, "verbose", 'v', NONE, NULL, NULL, NULL, take_verbose, "say what is done; twice: more"),
+    ROW(B|A|S, "verbose", 'v', NONE, NULL, NULL, NULL, take_verbose, "show the record that is asked for"),
     ROW(B|A|S, NULL, 0, VALUE, NULL, "SBATCH_DEBUG", "SLURM_DEBUG", take_debug, NULL),
     ROW(B, "wait", 'W', NONE, NULL, "SBATCH_WAIT", NULL, take_wait_end, "return when the job has ended, with its exit code"),
     ROW(B|A, "wait-all-nodes", 0, VALUE, "0|1", "SBATCH_WAIT_ALL_NODES", NULL, take_wait_all_nodes, "start when all nodes are ready (always so)"),
