@@ -38,6 +38,8 @@ const char *loader_kind_name(enum spur_kind kind)
     return NULL;
 }
 
+const char *loader_installed = SPUR_PLUGINDIR;
+
 char **find_dirs(const struct config *cfg)
 {
     int is_set;
@@ -48,8 +50,8 @@ char **find_dirs(const struct config *cfg)
 
     while ((word = word_next(&cursor, ":")))
         dirs[n++] = mem_copy(word_trim(word));
-    if (n == 0 || strcmp(dirs[n - 1], SPUR_PLUGINDIR) != 0)
-        dirs[n] = mem_copy(SPUR_PLUGINDIR);
+    if (n == 0 || strcmp(dirs[n - 1], loader_installed) != 0)
+        dirs[n] = mem_copy(loader_installed);
     free(copy);
     return dirs;
 }

@@ -50,6 +50,9 @@ int  loader_reload(struct loaded *l, const struct config *cfg, struct spur_error
 static inline const void *loader_ops(const struct loaded *l) { return l->desc->ops; }
 static inline bool loader_can(const struct loaded *l, uint64_t cap) { return (l->desc->caps & cap) != 0; }
 
+/* The folder spur was installed with, looked at last. A test points it to nowhere, so that what is installed on the machine does not matter. */
+extern const char *loader_installed;
+
 /* What a configured name means, without opening it: for `spur config check` and `scontrol show config`. */
 struct loader_meaning {
     char name[80];              /* "select/topo" */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_config_check.c - what `spur config check` prints about a line, and its exit status. */
 #include <check.h>
+
+#include "loader/loader.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +126,7 @@ int main(void)
     SRunner *r = srunner_create(s);
     int failed;
 
+    loader_installed = "/nowhere";
     tcase_add_checked_fixture(t, folder_make, folder_remove);
     tcase_add_test(t, each_line);
     tcase_add_test(t, refused);

@@ -508,6 +508,7 @@ int main(void)
     SRunner *runner;
     int failed;
 
+    loader_installed = "/nowhere";
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, builtins_open_by_every_name);
     tcase_add_test(t, names_that_mean_nothing);
