@@ -95,6 +95,7 @@ const char *step_text(uint32_t step_id, char buf[16]);      /* "batch", "0" */
 
 /* node.c */
 void node_start(struct identity *n, uint32_t after_ms);     /* begins to dial */
+uint32_t node_hash(const struct identity *n);              /* for seen.h: 0 on a real node */
 void node_stop(struct identity *n);
 void node_register(struct identity *n);                     /* again, when the inventory has changed */
 /* Puts the report into the spool and on the wire; `then` runs when it is durable. */

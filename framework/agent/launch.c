@@ -29,17 +29,6 @@ struct checking {                   /* while an auth plugin that may block verif
     struct spur_error err;
 };
 
-static uint32_t name_hash(const struct identity *n)
-{
-    uint32_t h = 2166136261u;
-
-    if (!n->agent->is_emulated)
-        return 0;
-    for (const char *p = n->name; *p; p++)
-        h = (h ^ (uint8_t)*p) * 16777619u;
-    return h ? h : 1;
-}
-
 static void refuse(struct identity *n, uint32_t job_id, uint32_t step_id, uint32_t attempt, const char *text)
 {
     char step[16];
@@ -199,7 +188,7 @@ static void verified(struct identity *n, const Wire__Launch *l)
         answer_again(n, s);
         goto out;
     }
-    if (seen_has(&a->seen, c->job_id, c->step_id, c->attempt, name_hash(n)) || seen_has(&a->seen, c->job_id, SEEN_JOB_OVER, c->attempt, name_hash(n))) {
+    if (seen_has(&a->seen, c->job_id, c->step_id, c->attempt, node_hash(n)) || seen_has(&a->seen, c->job_id, SEEN_JOB_OVER, c->attempt, node_hash(n))) {
         rc = spur_fail(&err, SPUR_ESTALE, "attempt %u of this step was here before", c->attempt);
     } else if (s) {
         rc = spur_fail(&err, SPUR_EBUSY, "attempt %u of this step is not over on this node", s->attempt);
@@ -214,7 +203,7 @@ static void verified(struct identity *n, const Wire__Launch *l)
         refuse(n, c->job_id, c->step_id, c->attempt, err.text);
         goto out;
     }
-    seen_add(&a->seen, c->job_id, c->step_id, c->attempt, name_hash(n), c->expires_wall_ms);
+    seen_add(&a->seen, c->job_id, c->step_id, c->attempt, node_hash(n), c->expires_wall_ms);
     s = step_create(n, c);
     if (a->is_emulated) {
         emulate_launch(s, l);

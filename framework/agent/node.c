@@ -69,6 +69,17 @@ void node_stop(struct identity *n)
         rpc_close(n->conn, "the agent stops");
 }
 
+uint32_t node_hash(const struct identity *n)
+{
+    uint32_t h = 2166136261u;
+
+    if (!n->agent->is_emulated)
+        return 0;
+    for (const char *p = n->name; *p; p++)
+        h = (h ^ (uint8_t)*p) * 16777619u;
+    return h ? h : 1;
+}
+
 /* ---- registration and heartbeats ---- */
 
 void node_register(struct identity *n)
@@ -108,6 +119,7 @@ static void heartbeat(struct identity *n)
     }
     h.n_loads = 1;
     h.loads = &row;
+    seen_prune(&n->agent->seen, agent_wall_ms());
     n->beats_unanswered++;
     rpc_send(n->conn, WIRE__MESSAGE_TYPE__HEARTBEAT, ++n->seq, &h.base);
     arm(n, n->heartbeat_ms);

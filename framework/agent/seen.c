@@ -15,6 +15,7 @@
 #define FENCE_FILE "fence"
 #define SEEN_MAX   (64u << 20)
 #define REWRITE_AT 8192
+#define PRUNE_AT   256
 
 struct seen_row { uint32_t job_id, step_id, attempt, node; int64_t expires_wall_ms; };
 
@@ -158,12 +159,12 @@ void seen_prune(struct seen *s, int64_t now_wall_ms)
 {
     uint32_t kept = 0, size = 16;
 
-    if (s->count < 16)
+    if (s->count < PRUNE_AT || s->count < 2 * s->pruned)       /* only when it has doubled: the cost a row stays constant */
         return;
     for (uint32_t i = 0; i < s->count; i++)
         if (s->rows[i].expires_wall_ms > now_wall_ms)
             s->rows[kept++] = s->rows[i];
-    s->count = kept;
+    s->count = s->pruned = kept;
     while (size < kept * 4)
         size *= 2;
     reindex(s, size);

@@ -17,7 +17,7 @@ struct seen {
     uint64_t fence;
     struct seen_row *rows; uint32_t count, room;
     uint32_t *index; uint32_t index_size;
-    uint32_t appended;
+    uint32_t appended, pruned;      /* rows written since the file was made new; rows left by the last seen_prune */
 };
 
 /* folder_fd -1: nothing on disk. Rows whose credential has expired are dropped. */

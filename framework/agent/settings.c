@@ -137,7 +137,9 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     first = hostlist_nth(s->names, 0);
     copy_lines(s, c, first);
     s->cluster = mem_copy(config_text(c, CONF_ClusterName));
-    s->conf_path = mem_copy(c->path);
+    s->conf_path = c->path ? realpath(c->path, NULL) : NULL;       /* jobs see it as SLURM_CONF, wherever they are */
+    if (!s->conf_path)
+        s->conf_path = mem_copy(c->path);
     s->auth = mem_copy(config_text(c, CONF_AuthType));
     s->sw = mem_copy(config_text(c, CONF_SwitchType));
     s->gres_types = mem_copy(config_text(c, CONF_GresTypes));

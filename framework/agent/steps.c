@@ -24,7 +24,7 @@
 #include "state/job.h"
 
 #define STATE_MAX (1u << 20)
-#define KEEP_OVER_MS (24 * 3600 * 1000)     /* how long an ended attempt of a job is refused */
+#define KEEP_OVER_MS (3600 * 1000)      /* how long an ended attempt of a job is refused: longer than any credential lives */
 
 struct supervisor_link {
     uv_poll_t poll;             /* first: freed in its close callback */
@@ -79,7 +79,7 @@ static const struct agent_step *any_of_job(const struct identity *n, uint32_t jo
 
 static void say_gone(struct identity *n, uint32_t job_id, uint32_t attempt)
 {
-    seen_add(&n->agent->seen, job_id, SEEN_JOB_OVER, attempt, 0, agent_wall_ms() + KEEP_OVER_MS);
+    seen_add(&n->agent->seen, job_id, SEEN_JOB_OVER, attempt, node_hash(n), agent_wall_ms() + KEEP_OVER_MS);
     node_report_text(n, WIRE__REPORT__KIND__GONE, job_id, 0, attempt, 0, NULL);
 }
 

@@ -353,7 +353,7 @@ static bool take_message(struct step_io *io, struct peer *p, const struct frame 
 
         fine = d && is_its(p, d->task) && (d->stream == 1 || d->stream == 2);
         if (fine)
-            take_output(io, d->task, (int)d->stream, (const char *)d->data.data, d->data.len, d->eof);
+            take_output(io, d->task, (int)d->stream, d->data.data ? (const char *)d->data.data : "", d->data.len, d->eof);
         wire__io_data__free_unpacked(d, NULL);
         break;
     }
