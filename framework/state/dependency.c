@@ -626,13 +626,19 @@ void dependency_enter(struct doing *d, struct job *j)
     list32_add(&d->woken, j->job_id);
 }
 
-/* Would j wait for itself through these terms? Walks what the named jobs wait for, each once. */
+/* Would j wait for itself through these terms? Walks what the named jobs wait for, each once; a job that nobody waits for, as each
+ * is when it is submitted, needs no walk: a chain of n submits costs n. */
 static bool waits_for(const struct state *s, const struct job *j, const struct dep_term *terms, uint32_t count)
 {
     struct table seen;
     struct list32 stack = { 0 };
     bool found = false;
 
+    if (!table_get(&s->priv->dependents, j->job_id) && !(j->array_job_id && table_get(&s->priv->dependents, j->array_job_id))) {
+        for (uint32_t i = 0; i < count; i++)
+            found |= terms[i].job_id == j->job_id;
+        return found;
+    }
     table_init(&seen);
     for (uint32_t i = 0; i < count; i++)
         list32_add(&stack, terms[i].job_id);
