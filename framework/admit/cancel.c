@@ -227,7 +227,7 @@ int admit_cancel(struct state *s, const Wire__CancelRequest *r, const struct spu
     if (r->n_ids > IDS_MAX)
         return deny(out, err, REFUSE_BAD_REQUEST, "%zu ids in one request, the limit is %u", r->n_ids, IDS_MAX);
     /* KILL ends the job, as scancel without a signal does; to the batch shell or steps alone it is a signal like others. */
-    c.signal_only = r->has_signal && (r->signal != 9 || r->batch_only);
+    c.signal_only = r->batch_only || (r->has_signal && r->signal != 9);
     c.filter.users = r->users;           c.filter.n_users = r->n_users;
     c.filter.names = r->names;           c.filter.n_names = r->n_names;
     c.filter.partitions = r->partitions; c.filter.n_partitions = r->n_partitions;

@@ -478,6 +478,11 @@ void plan_pass(struct plan *p, struct state *s, const struct plan_plugins *plugi
         rebuild(p, s);
     if (!p->built)
         return;
+    if (p->failures.view_version != s->view_version) {      /* not by an entry: a node's connection has gone or come */
+        failures_clear(&p->failures);
+        p->failures.view_version = s->view_version;
+        p->all_changed = p->main_due = p->backfill_due = true;
+    }
     wake(&sl);
     if (p->reranking || now_wall_ms >= p->next_rank_ms)
         rerank(&sl);

@@ -200,6 +200,25 @@ START_TEST(reasons_follow_their_cause)
 }
 END_TEST
 
+START_TEST(a_node_without_a_connection)
+{
+    struct rig r;
+    struct decisions d;
+    uint32_t id;
+
+    rig_init(&r, four);
+    state_node_away(r.s, state_node(r.s, "n2"), true);
+    id = rig_submit(&r, "nodes=4");
+    rig_pass(&r);
+    ck_assert_str_eq(rig_reason(&r, id), "ReqNodeNotAvail");
+    state_node_away(r.s, state_node(r.s, "n2"), false);     /* no entry, no event */
+    plan_pass(r.p, r.s, &r.plugins, r.wall_ms, r.cluster_ms, (struct plan_budget){ 100 }, &r.arena, &d);
+    ck_assert_uint_eq(d.op_count, 1);
+    ck_assert_uint_eq(d.ops[0]->start->job_id, id);
+    rig_fini(&r);
+}
+END_TEST
+
 START_TEST(begin_time_wakes)
 {
     struct rig r;
@@ -370,6 +389,7 @@ Suite *pass_suite(void)
     tcase_add_test(t, a_blocked_tier_keeps_its_nodes);
     tcase_add_loop_test(t, reasons_are_never_empty, 0, sizeof reasons / sizeof reasons[0]);
     tcase_add_test(t, reasons_follow_their_cause);
+    tcase_add_test(t, a_node_without_a_connection);
     tcase_add_test(t, begin_time_wakes);
     tcase_add_test(t, a_deadline_ends_a_job_that_waits);
     tcase_add_test(t, dependencies);
