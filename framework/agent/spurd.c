@@ -165,6 +165,8 @@ void agent_config(struct agent *a, const Wire__ConfigFiles *files)
     struct spur_error err = { 0 };
     struct config *cfg;
 
+    if (files->version && files->version == a->config_version)
+        return;                     /* told to another of our nodes */
     if (!files->slurm || config_parse(files->slurm, files->gres, files->topology, files->cgroup, files->spur, &cfg, &err) < 0) {
         log_line(SPUR_LOG_ERROR, "the leader's configuration cannot be read: %s", err.text);
         return;

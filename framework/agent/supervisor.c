@@ -120,7 +120,8 @@ static void save_state(struct supervisor *s)
     n = wire__step_state__get_packed_size(&st);
     buf = mem_alloc(n);
     wire__step_state__pack(&st, buf);
-    if (folder_write(s->folder_fd, STEP_STATE, buf, n, 0600, s->ended != NULL, &err) < 0)
+    /* not flushed: it has to outlive processes, not the machine, which would take the tasks with it */
+    if (folder_write(s->folder_fd, STEP_STATE, buf, n, 0600, false, &err) < 0)
         fprintf(stderr, "spurstepd: %s\n", err.text);
     free(buf);
     free(pids);

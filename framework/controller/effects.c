@@ -282,6 +282,7 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             break;
         case EV_CONFIG_CHANGED:
             nodes_watch(c);
+            nodes_configure(c);
             ctl_plan_soon(c);
             break;
         case EV_JOB_SUBMITTED: case EV_JOB_REQUEUED: case EV_JOB_CHANGED: case EV_NODE_CHANGED:

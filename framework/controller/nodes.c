@@ -223,3 +223,24 @@ void nodes_alarm(struct ctl *c, uint32_t node)
     log_line(SPUR_LOG_ERROR, "node %s is silent for %lld s: down", n->conf->name, (long long)(silent / 1000));
     propose(c, ops, 1, NULL, &arena, NULL, NULL);
 }
+
+/* The configuration of the log, to every agent that is here; others get it when they ask or start anew. */
+void nodes_configure(struct ctl *c)
+{
+    const struct config *cfg = c->state->config;
+    Wire__ConfigFiles files = WIRE__CONFIG_FILES__INIT;
+
+    files.slurm = cfg->slurm_text;
+    files.gres = cfg->gres_text;
+    files.topology = cfg->topology_text;
+    files.cgroup = cfg->cgroup_text;
+    files.spur = cfg->spur_text;
+    files.has_version = 1;
+    files.version = c->state->config_version;
+    for (uint32_t i = 0; i < c->state->node_count; i++) {
+        struct peer *p = nodes_agent(c, i);
+
+        if (p && p->node_count && p->nodes[0] == i)      /* one that speaks for many hears it once */
+            rpc_send(p->conn, WIRE__MESSAGE_TYPE__AGENT_CONFIG, 0, &files.base);
+    }
+}
