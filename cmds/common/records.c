@@ -98,6 +98,17 @@ static const char *sharing(const Wire__JobSpec *s)
     return !s->exclusive ? "OK" : word_eq(s->exclusive, "oversubscribe") ? "YES" : word_eq(s->exclusive, "user") ? "USER" : word_eq(s->exclusive, "mcs") ? "MCS" : "NO";
 }
 
+/* A sentence is one word here, as Slurm prints it: scripts cut this output at its spaces. */
+static void job_reason(struct record *r, const Wire__JobInfo *j)
+{
+    size_t from = r->text.len + 1;
+
+    record_pair(r, "Reason", "%s", j->reason_text && *j->reason_text ? j->reason_text : j->reason ? j->reason : "None");
+    for (size_t i = from; i < r->text.len; i++)
+        if (r->text.text[i] == ' ')
+            r->text.text[i] = '_';
+}
+
 static void job_head(struct record *r, const Wire__JobInfo *j, const Wire__JobSpec *s)
 {
     record_pair(r, "JobId", "%u", j->job_id);
@@ -125,7 +136,7 @@ static void job_head(struct record *r, const Wire__JobInfo *j, const Wire__JobSp
         record_pair(r, "WCKey", "%s", s->wckey);
     record_line(r);
     record_pair(r, "JobState", "%s", job_state_name(j->state, j->state_flags, false));
-    record_pair(r, "Reason", "%s", j->reason_text && *j->reason_text ? j->reason_text : j->reason ? j->reason : "None");
+    job_reason(r, j);
     if (j->failed_node && *j->failed_node)
         record_pair(r, "FailedNode", "%s", j->failed_node);
     record_pair(r, "Dependency", "%s", or_null(j->dependency));

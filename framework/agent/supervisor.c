@@ -61,7 +61,7 @@ struct supervisor {
     int64_t kill_at_ms, sweep_at_ms, sweep_ms, exit_at_ms;
     int    status;
     bool   failed; int fail_status;     /* a task could not start: `text` says why; the others were killed for it */
-    char   text[232];
+    char   text[sizeof ((struct spur_error *)0)->text];
     struct rusage used;
     Wire__Report *pending[4]; size_t pending_count;
     uint64_t seq;

@@ -221,6 +221,8 @@ void nodes_alarm(struct ctl *c, uint32_t node)
     op->node_lost = lost;
     *ops = op;
     log_line(SPUR_LOG_ERROR, "node %s is silent for %lld s: down", n->conf->name, (long long)(silent / 1000));
+    if (nodes_agent(c, node))       /* should it only have hung: it dials again, registers, and what it still runs is looked at */
+        rpc_close(nodes_agent(c, node)->conn, "silent for SlurmdTimeout");
     propose(c, ops, 1, NULL, &arena, NULL, NULL);
 }
 
