@@ -333,8 +333,8 @@ int step_run(struct srun *s)
 {
     struct running run = { .s = s };
     struct step_io_plan plan = { .ntasks = s->ntasks, .nodes = s->nodes, .in_fd = s->in_fd, .out_fd = s->out_fd, .err_fd = s->err_fd, .input = s->input,
-                                 .input_task = s->input_task, .label = s->r.label, .unbuffered = s->r.unbuffered, .output_to_files = s->remote_out,
-                                 .error_to_files = s->remote_err, .wake_fd = signals_fd(), .woke = woke, .tick = tick, .task_ended = task_ended,
+                                 .input_task = s->input_task, .label = s->r.label, .unbuffered = s->r.unbuffered,
+                                 .wake_fd = signals_fd(), .woke = woke, .tick = tick, .task_ended = task_ended,
                                  .node_failed = node_failed, .arg = &run };
     struct step_io_result result = { 0 };
     struct spur_error err = { 0 };

@@ -38,7 +38,6 @@ struct step_io_plan {
     enum step_io_input input; uint32_t input_task;      /* --input=all|none|N */
     bool     label;                 /* -l: "N: " in front of each line, padded to the widest task number */
     bool     unbuffered;            /* -u: write what comes at once; otherwise whole lines (a line over 16 KiB is cut) */
-    bool     output_to_files, error_to_files;   /* the supervisors write them: then only exit statuses come here */
     int      wake_fd;               /* -1, or readable when srun wants `woke` called (self-pipe of its signal handlers) */
     void   (*woke)(void *arg, struct step_io *io);
     /* Each second, and after each change: may ask the controller, may call step_io_signal. Not 0 ends the run with that code. */

@@ -262,8 +262,8 @@ START_TEST(output_may_go_to_files_on_the_node)
     char *argv[4], pattern[300], path[300], *text;
 
     begin(&c);
-    how.output_to_files = how.error_to_files = true;
-    shell(&c, &x, 66, argv, "echo $SLURM_LOCALID; exit 0", 2);
+    shell(&c, &x, 66, argv, "echo $SLURM_LOCALID; echo here >&2; exit 0", 2);
+    x.step.std_err = "";                    /* not with the output */
     snprintf(pattern, sizeof pattern, "%s/o.%%j.%%t", c.dir);
     x.step.std_out = pattern;
     srun_start(&c, &s, &x, &how, 2);
@@ -273,6 +273,9 @@ START_TEST(output_may_go_to_files_on_the_node)
     snprintf(path, sizeof path, "%s/o.66.1", c.dir);
     text = file_text(path);
     ck_assert_str_eq(text, "1\n");
+    free(text);
+    text = file_text(s.err);
+    ck_assert_str_eq(text, "here\nhere\n");
     free(text);
     ctl_stop(&c);
 }
