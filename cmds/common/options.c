@@ -254,8 +254,27 @@ static bool flag_is_set(const char *value)
     return !*value || word_eq(value, "yes") || (number_u64(value, &n) && n != 0);
 }
 
+static int refused_environment(const struct option_table *t)
+{
+    for (const char *p = t->refused_env; p && *p; p += strcspn(p, " "), p += strspn(p, " ")) {
+        size_t n = strcspn(p, "="), option = strcspn(p + n + 1, " ");
+        char name[64];
+        const char *value;
+
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        value = getenv(name);
+        if (value && *value && strcmp(value, "0") && !word_eq(value, "no"))
+            return refused(t, p + n + 1, option, name);
+    }
+    return 0;
+}
+
 int options_environment(const struct option_table *t, void *request)
 {
+    int refusal = refused_environment(t);
+
+    if (refusal)
+        return refusal;
     for (size_t i = 0; i < t->count; i++) {
         const struct option_row *r = &t->rows[i];
         const char *p = r->take ? r->env : NULL;

@@ -38,6 +38,7 @@ struct option_table {
     const char *refused_letters;
     int         unknown_exit;               /* exit code for unknown options */
     bool        stops_at_word;              /* the first word that is no option ends the options (sbatch, srun) */
+    const char *refused_env;                /* twins of refused options, "VARIABLE=option" blank-separated; set to anything but 0 or no: refused */
 };
 
 /* Reads argv from argv[1]. Options may be --name value, --name=value, unambiguous prefixes, -xvalue, -x value, bundled letters.

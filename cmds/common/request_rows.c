@@ -842,13 +842,20 @@ static const struct request_row rows[] = {
     "gpu-freq gres-flags mcs-label mem-update network oom-kill-step power reboot resources resv-ports runtime spread-segments stepmgr thread-spec time-min " \
     "tres-bind uid use-min-nodes "
 
-static const struct { unsigned who; const char *command, *usage, *refused, *letters; } commands[] = {
+#define REFUSED_TWINS(X) X "ACCTG_FREQ=acctg-freq " X "CORE_SPEC=core-spec " X "DELAY_BOOT=delay-boot " X "GPU_FREQ=gpu-freq " X "GRES_FLAGS=gres-flags " \
+    X "NETWORK=network " X "POWER=power " X "THREAD_SPEC=thread-spec " X "USE_MIN_NODES=use-min-nodes " X "WAIT4SWITCH=switches "
+
+static const struct { unsigned who; const char *command, *usage, *refused, *letters, *refused_env; } commands[] = {
     { B, "sbatch", "Usage: sbatch [OPTIONS] SCRIPT [ARGUMENTS ...]     (or the script on standard input, or --wrap COMMAND)\n"
-      "Submits a job script; lines \"#SBATCH OPTIONS\" at its head are options too.\n", REFUSED_ALL "batch external", "S" },
+      "Submits a job script; lines \"#SBATCH OPTIONS\" at its head are options too.\n", REFUSED_ALL "batch external", "S",
+      REFUSED_TWINS("SBATCH_") "SBATCH_BATCH=batch SBATCH_CONTAINER=container" },
     { S, "srun", "Usage: srun [OPTIONS] PROGRAM [ARGUMENTS ...]\nRuns tasks: a step of the job it is called in, else in an allocation of its own.\n",
       REFUSED_ALL "accel-bind async bcast bcast-exclude compress debugger-test epilog external-launcher het-group ignore-signals interactive msg-timeout "
-      "multi-prog no-allocate pack-group parsable preserve-env prolog pty send-libs slurmd-debug task-epilog task-prolog treewidth wait-for-children x11", "SEZ" },
-    { A, "salloc", "Usage: salloc [OPTIONS] [COMMAND [ARGUMENTS ...]]\n", REFUSED_ALL, "S" },
+      "multi-prog no-allocate pack-group parsable preserve-env prolog pty send-libs slurmd-debug task-epilog task-prolog treewidth wait-for-children x11", "SEZ",
+      REFUSED_TWINS("SLURM_") "SLURM_BCAST=bcast SLURM_BURST_BUFFER=bb SLURM_COMPRESS=compress SLURM_CPU_FREQ_REQ=cpu-freq SLURM_EPILOG=epilog "
+      "SLURM_PROLOG=prolog SLURM_RESV_PORTS=resv-ports SLURM_SEND_LIBS=send-libs SLURM_TASK_EPILOG=task-epilog SLURM_TASK_PROLOG=task-prolog "
+      "SRUN_CONTAINER=container" },
+    { A, "salloc", "Usage: salloc [OPTIONS] [COMMAND [ARGUMENTS ...]]\n", REFUSED_ALL, "S", REFUSED_TWINS("SALLOC_") },
 };
 
 size_t request_row_count(void) { return sizeof rows / sizeof *rows; }
@@ -865,5 +872,6 @@ void request_table(unsigned command, struct option_row *rows_out, struct option_
     }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].who == command)
-            *out = (struct option_table){ commands[i].command, commands[i].usage, rows_out, n, commands[i].refused, commands[i].letters, 255, true };
+            *out = (struct option_table){ commands[i].command, commands[i].usage, rows_out, n, commands[i].refused, commands[i].letters, 255, true,
+                                          commands[i].refused_env };
 }

@@ -31,8 +31,8 @@ static const struct option_row rows[] = {
     { "requeue", 0, OPTION_NONE, NULL, NULL, take_requeue, NULL },
     { "bad", 0, OPTION_VALUE, "X", NULL, take_bad, NULL },
 };
-static const struct option_table stops = { "cmd", "Usage: cmd\n", rows, sizeof rows / sizeof *rows, "time-min container x11", "S", 255, true };
-static const struct option_table moves = { "cmd", "Usage: cmd\n", rows, sizeof rows / sizeof *rows, "time-min", "S", 1, false };
+static const struct option_table stops = { "cmd", "Usage: cmd\n", rows, sizeof rows / sizeof *rows, "time-min container x11", "S", 255, true, "T_CONTAINER=container" };
+static const struct option_table moves = { "cmd", "Usage: cmd\n", rows, sizeof rows / sizeof *rows, "time-min", "S", 1, false, NULL };
 
 /* Words apart by one blank; the rest that is no option comes behind " |". */
 static const struct { bool moves; const char *line, *took; int rc; const char *says; } lines[] = {
@@ -114,6 +114,23 @@ START_TEST(environment_twins)
 }
 END_TEST
 
+START_TEST(twins_of_refused_options)
+{
+    struct str out;
+    const char *said;
+    int rc;
+
+    str_init(&out);
+    setenv("T_CONTAINER", "0", 1);
+    ck_assert_int_eq(options_environment(&stops, &out), 0);
+    setenv("T_CONTAINER", "box", 1);
+    said = CAUGHT(rc, options_environment(&stops, &out));
+    ck_assert_int_eq(rc, 1);
+    ck_assert_str_eq(said, "cmd: error: T_CONTAINER: not supported yet: --container\n");
+    str_fini(&out);
+}
+END_TEST
+
 START_TEST(a_directive_names_its_line)
 {
     char *words[] = { (char *)(uintptr_t)"-N2", (char *)(uintptr_t)"word", NULL }, *wrong[] = { (char *)(uintptr_t)"--bad=text", NULL };
@@ -139,6 +156,7 @@ TCase *options_cases(void)
 
     tcase_add_loop_test(t, command_lines, 0, sizeof lines / sizeof *lines);
     tcase_add_test(t, environment_twins);
+    tcase_add_test(t, twins_of_refused_options);
     tcase_add_test(t, a_directive_names_its_line);
     return t;
 }
