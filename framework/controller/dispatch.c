@@ -518,34 +518,29 @@ static void handle_report(struct ctl *c, struct request *r)
 
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
 
-#define D(name) &wire__##name##__descriptor
-/* Requests: message, what its body is, who handles it; a reader's handler is NULL (queries.c). */
-static const struct handler { uint16_t type; const ProtobufCMessageDescriptor *body; void (*run)(struct ctl *, struct request *); } handlers[] = {
-    { WIRE__MESSAGE_TYPE__PING,        D(empty),               handle_ping },
-    { WIRE__MESSAGE_TYPE__SUBMIT,      D(submit_request),      handle_submit },
-    { WIRE__MESSAGE_TYPE__TEST_ONLY,   D(submit_request),      handle_test_only },
-    { WIRE__MESSAGE_TYPE__CANCEL,      D(cancel_request),      handle_cancel },
-    { WIRE__MESSAGE_TYPE__JOB_UPDATE,  D(job_update_request),  handle_job_update },
-    { WIRE__MESSAGE_TYPE__NODE_UPDATE, D(node_update_request), handle_node_update },
-    { WIRE__MESSAGE_TYPE__PARTITION_UPDATE, D(partition_update_request), handle_partition_update },
-    { WIRE__MESSAGE_TYPE__STEP_CREATE, D(step_request),        handle_step_create },
-    { WIRE__MESSAGE_TYPE__RECONFIGURE, D(empty),               handle_reconfigure },
-    { WIRE__MESSAGE_TYPE__SHUTDOWN,    D(empty),               handle_shutdown },
-    { WIRE__MESSAGE_TYPE__WAIT,        D(wait_request),        handle_wait },
-    { WIRE__MESSAGE_TYPE__CONFIG_FILES, D(empty),              handle_config_files },
-    { WIRE__MESSAGE_TYPE__SCRIPT,      D(script_request),      handle_script },
-    { WIRE__MESSAGE_TYPE__VOUCH,       D(vouch_request),       NULL },       /* rpc's own */
-    { WIRE__MESSAGE_TYPE__REGISTER,    D(register_request),    handle_register },
-    { WIRE__MESSAGE_TYPE__HEARTBEAT,   D(heartbeat),           handle_heartbeat },
-    { WIRE__MESSAGE_TYPE__REPORT,      D(report),              handle_report },
-    { WIRE__MESSAGE_TYPE__JOBS,        D(jobs_request),        NULL },
-    { WIRE__MESSAGE_TYPE__NODES,       D(nodes_request),       NULL },
-    { WIRE__MESSAGE_TYPE__PARTITIONS,  D(empty),               NULL },
-    { WIRE__MESSAGE_TYPE__CONFIG,      D(empty),               NULL },
-    { WIRE__MESSAGE_TYPE__STEPS,       D(steps_request),       NULL },
-    { WIRE__MESSAGE_TYPE__STATS,       D(empty),               NULL },
-};
-#undef D
+/* What the body of each message is, and who takes it: NULL is a reader (queries.c), or VOUCH, which rpc answers itself. A row of table.def without both does not compile. */
+#define REQUESTS(X) \
+    X(PING, empty, handle_ping) X(SUBMIT, submit_request, handle_submit) X(TEST_ONLY, submit_request, handle_test_only) \
+    X(CANCEL, cancel_request, handle_cancel) X(JOB_UPDATE, job_update_request, handle_job_update) X(NODE_UPDATE, node_update_request, handle_node_update) \
+    X(PARTITION_UPDATE, partition_update_request, handle_partition_update) X(STEP_CREATE, step_request, handle_step_create) \
+    X(RECONFIGURE, empty, handle_reconfigure) X(SHUTDOWN, empty, handle_shutdown) X(WAIT, wait_request, handle_wait) \
+    X(CONFIG_FILES, empty, handle_config_files) X(SCRIPT, script_request, handle_script) X(VOUCH, vouch_request, NULL) \
+    X(REGISTER, register_request, handle_register) X(HEARTBEAT, heartbeat, handle_heartbeat) X(REPORT, report, handle_report) \
+    X(JOBS, jobs_request, NULL) X(NODES, nodes_request, NULL) X(PARTITIONS, empty, NULL) X(CONFIG, empty, NULL) X(STEPS, steps_request, NULL) X(STATS, empty, NULL)
+
+struct handler { const ProtobufCMessageDescriptor *body; void (*run)(struct ctl *, struct request *); };
+#define REQUEST_ROW(message, body, run) static const struct handler handler_##message = { &wire__##body##__descriptor, run };
+REQUESTS(REQUEST_ROW)
+#undef REQUEST_ROW
+
+static const struct handler *handler_of(uint16_t type)
+{
+    switch (type) {
+#define ADMIT_ROW(message, roles, rank, object) case WIRE__MESSAGE_TYPE__##message: return &handler_##message;
+#include "admit/table.def"
+    default: return NULL;
+    }
+}
 
 /* SlurmUser is a name in the log; admit knows numbers. Looked up once a configuration; -1: no such user, or root, who needs no row. */
 static void slurm_user(struct ctl *c)
@@ -564,13 +559,10 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
     struct ctl *c = ctl;
     struct peer *p = rpc_user(conn);
     const struct spur_identity *who = rpc_identity(conn);
-    const struct handler *h = NULL;
+    const struct handler *h = handler_of(f->type);
     struct spur_error err = { 0 };
     struct request *r;
 
-    for (size_t i = 0; i < sizeof handlers / sizeof *handlers && !h; i++)
-        if (handlers[i].type == f->type)
-            h = &handlers[i];
     slurm_user(c);
     p->rank = c->state->config ? admit_rank(c->state, who) : RANK_USER;
     if (!h || admit_message(f->type, who, p->rank, &err) < 0) {
