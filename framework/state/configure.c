@@ -41,6 +41,7 @@ static void node_inherit(struct node *n, struct node *old, bool state_changed)
     n->conf = conf;
     n->cores_used = fresh.cores_used;
     n->core_threads_used = NULL;
+    n->jobs = 0;        /* the ledger is built anew */
     n->gres = NULL;
     n->gres_count = 0;
     n->weight = conf->weight;

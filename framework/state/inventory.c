@@ -96,7 +96,7 @@ static bool lists_step(const Wire__NodeInventory *v, uint32_t job_id, uint32_t a
 
 static void lose_jobs(struct doing *d, struct node *n, const Wire__NodeInventory *v, bool all, const char *why)
 {
-    uint32_t count, *ids = state_jobs_on(d->s, n, d->arena, &count);
+    uint32_t count, *ids = state_jobs_on(n, d->arena, &count);
 
     for (uint32_t i = 0; i < count; i++) {
         struct job *j = state_job(d->s, ids[i]);

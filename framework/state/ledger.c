@@ -164,7 +164,9 @@ void ledger_charge(struct state *s, struct job *j, struct node_alloc *a)
     ledger_cores(s, n, a, true);
     n->cpus_used += a->cpus;
     n->mem_used += a->mem_mib;
-    n->jobs++;
+    if (n->jobs == n->job_room)
+        n->job_ids = mem_grow(n->job_ids, n->job_room = n->job_room ? 2 * n->job_room : 4, sizeof *n->job_ids);
+    n->job_ids[n->jobs++] = j->job_id;
     if (j->exclusive)
         n->exclusive_job = j->job_id;
     for (uint32_t i = 0; i < a->gres_count; i++) {
@@ -190,7 +192,11 @@ void ledger_release(struct state *s, const struct job *j, const struct node_allo
     ledger_cores(s, n, a, false);
     n->cpus_used -= a->cpus;
     n->mem_used -= a->mem_mib;
-    n->jobs--;
+    for (uint32_t i = 0; i < n->jobs; i++)
+        if (n->job_ids[i] == j->job_id) {
+            n->job_ids[i] = n->job_ids[--n->jobs];
+            break;
+        }
     if (n->exclusive_job == j->job_id)
         n->exclusive_job = 0;
     for (uint32_t i = 0; i < a->gres_count; i++) {

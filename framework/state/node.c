@@ -103,6 +103,7 @@ void node_record_fini(struct node *n)
     free(n->instance_id);
     free(n->instance_type);
     free(n->foreign);
+    free(n->job_ids);
     bitmap_fini(&n->cores_used);
 }
 

@@ -131,7 +131,7 @@ void node_set_reason(struct doing *d, struct node *n, const char *reason, bool o
 void node_changed(struct doing *d, struct node *n);
 void node_foreign_add(struct node *n, uint32_t job_id, uint32_t attempt);
 bool node_foreign_remove(struct node *n, uint32_t job_id, uint32_t attempt);
-uint32_t *state_jobs_on(const struct state *s, const struct node *n, struct arena *a, uint32_t *count);    /* ids of jobs that hold something there */
+uint32_t *state_jobs_on(const struct node *n, struct arena *a, uint32_t *count);    /* ids of jobs that hold something there, ascending */
 struct node_alloc *job_alloc_on(const struct job *j, uint32_t node);
 
 /* array.c */

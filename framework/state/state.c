@@ -62,17 +62,20 @@ struct node *state_node(const struct state *s, const char *name)
     return i >= 0 && (uint32_t)i < s->node_count ? &s->nodes[i] : NULL;
 }
 
-uint32_t *state_jobs_on(const struct state *s, const struct node *n, struct arena *a, uint32_t *count)
+static int by_id(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+uint32_t *state_jobs_on(const struct node *n, struct arena *a, uint32_t *count)
 {
     uint32_t *ids = arena_alloc(a, (n->jobs + 1u) * sizeof *ids);
-    struct job *j;
 
-    *count = 0;
-    for (size_t at = 0; n->jobs && (j = table_next(&s->jobs, &at)); ) {
-        const struct node_alloc *na = j->state == JOB_PENDING ? NULL : job_alloc_on(j, n->index);
-
-        if (na && !na->gone && *count < n->jobs)
-            ids[(*count)++] = j->job_id;
-    }
+    *count = n->jobs;
+    if (n->jobs)
+        memcpy(ids, n->job_ids, n->jobs * sizeof *ids);
+    qsort(ids, n->jobs, sizeof *ids, by_id);
     return ids;
 }

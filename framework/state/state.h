@@ -48,6 +48,7 @@ struct node {
     struct bitmap cores_used;       /* whole cores held (CR_CPU: cores with no free thread) */
     uint16_t *core_threads_used;    /* a core: threads held (CR_CPU), else NULL */
     uint32_t cpus_used, jobs; uint64_t mem_used;
+    uint32_t *job_ids, job_room;    /* who they are, in no order: state_jobs_on() sorts */
     uint32_t exclusive_job;         /* 0: none */
     struct node_gres *gres; uint32_t gres_count;
     int64_t  last_busy_wall_s;
