@@ -24,7 +24,7 @@ static struct blob *blob_find(const struct state *s, const uint8_t hash[32])
     return b;
 }
 
-void blob_hold(struct state *s, const uint8_t hash[32])
+const uint8_t *blob_hold(struct state *s, const uint8_t hash[32])
 {
     struct blob *b = blob_find(s, hash);
 
@@ -35,6 +35,7 @@ void blob_hold(struct state *s, const uint8_t hash[32])
         table_put(&s->priv->blobs, blob_key(hash), b);
     }
     b->holds++;
+    return b->hash;
 }
 
 void blob_drop(struct doing *d, const uint8_t hash[32])

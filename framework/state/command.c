@@ -335,7 +335,7 @@ static void job_forget(struct doing *d, struct job *j, int64_t before_cluster_ms
     steps_drop(d, j);
     job_leave(s, j);
     dependency_forget(s, j->job_id);
-    job_destroy(j);
+    job_destroy(s, j);
     if (root && --root->array->records == 0 && job_forgettable(s, root, before_cluster_ms))     /* it waited for the last of its tasks */
         job_forget(d, root, before_cluster_ms);
 }

@@ -157,7 +157,7 @@ void dep_terms_free(struct dep_term *terms, uint32_t count)
     free(terms);
 }
 
-void job_destroy(struct job *j)
+void job_destroy(struct state *s, struct job *j)
 {
     if (!j)
         return;
@@ -175,12 +175,12 @@ void job_destroy(struct job *j)
     free(j->advice_text);
     free(j->sched_nodes);
     free(j->reason_text);
-    free(j->user);
-    free(j->group);
-    free(j->groups);
+    share_drop(s, j->user);
+    share_drop(s, j->group);
+    share_drop(s, j->groups);
     free(j->spec);
     free(j->name);
-    free(j->partition);
+    share_drop(s, j->partition);
     free(j->why_there);
     free(j->failed_node);
     free(j->nodes);
@@ -193,18 +193,18 @@ Wire__JobSpec *job_spec(const struct job *j, struct arena *a)
 }
 
 /* Nodes and tasks a request asks for when it does not say: Slurm's rules for --ntasks-per-node and -N. */
-void job_take_spec(struct job *j, const Wire__JobSpec *spec)
+void job_take_spec(struct state *s, struct job *j, const Wire__JobSpec *spec)
 {
     Wire__JobSpec bare = *spec;
     uint32_t per_node = spec->has_ntasks_per_node && spec->ntasks_per_node ? spec->ntasks_per_node : 1;
 
     bare.has_script_hash = bare.has_env_hash = 0;
     free(j->spec);
-    j->spec_len = wire__job_spec__get_packed_size(&bare);
+    j->spec_len = (uint32_t)wire__job_spec__get_packed_size(&bare);
     j->spec = mem_alloc(j->spec_len ? j->spec_len : 1);
     wire__job_spec__pack(&bare, j->spec);
     text_set(&j->name, spec->name);
-    text_set(&j->partition, spec->partition);
+    share_set(s, &j->partition, spec->partition);
     j->min_nodes = spec->has_min_nodes && spec->min_nodes ? spec->min_nodes : 1;
     j->max_nodes = spec->has_max_nodes && spec->max_nodes >= j->min_nodes ? spec->max_nodes : spec->has_min_nodes ? j->min_nodes : 0;
     if (spec->has_max_nodes && spec->max_nodes < j->min_nodes)
@@ -261,9 +261,9 @@ void job_enter(struct state *s, struct job *j)
     if (job_phase(j) != PHASE_ENDED)
         name_enter(s, j);
     if (j->has_script)
-        blob_hold(s, j->script_hash);
+        j->script_hash = blob_hold(s, j->script_hash);
     if (j->has_env)
-        blob_hold(s, j->env_hash);
+        j->env_hash = blob_hold(s, j->env_hash);
 }
 
 void job_leave(struct state *s, struct job *j)
@@ -314,11 +314,11 @@ struct job *job_clone(struct state *s, const struct job *j, uint32_t job_id)
     c->steps = NULL;
     c->next_step = 0;
     c->reason_text = mem_copy(j->reason_text);
-    c->user = mem_copy(j->user);
-    c->group = mem_copy(j->group);
+    share_more(j->user);
+    share_more(j->group);
+    share_more(j->groups);
+    share_more(j->partition);
     c->name = mem_copy(j->name);
-    c->partition = mem_copy(j->partition);
-    c->groups = j->group_count ? mem_copy_bytes(j->groups, j->group_count * sizeof *j->groups) : NULL;
     c->spec = mem_copy_bytes(j->spec, j->spec_len);
     c->deps = j->dep_count ? mem_copy_bytes(j->deps, j->dep_count * sizeof *j->deps) : NULL;
     for (uint32_t i = 0; i < j->dep_count; i++) {

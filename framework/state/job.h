@@ -114,38 +114,45 @@ struct array {
 struct job {
     uint32_t job_id;
     uint32_t array_job_id, array_task_id;   /* 0, UINT32_MAX: not of an array */
+    uint32_t flags;
     struct array *array;            /* the array's own record, and one that stands for several of its tasks (split off by a cancel or an update) */
-    uint8_t  state; uint32_t flags;
-    uint16_t reason;                /* set by apply: held, ended, ... */
-    uint16_t advice;                /* REASON_* of the last plan pass; leader only, in no snapshot and no digest */
-    char    *advice_text, *sched_nodes; int64_t advice_start_wall_s;    /* likewise: e.g. the node that is not available; backfill's reservation */
-    char    *reason_text;
-    uint32_t uid, gid; char *user, *group;
-    uint32_t *groups; uint32_t group_count;
-    uint8_t *spec; size_t spec_len; /* packed Wire__JobSpec */
-    /* hot copies out of spec */
-    char    *name, *partition;      /* partition as asked, or where it runs */
-    uint32_t part_index;            /* first of the asked partitions; the one it runs in once started */
-    uint32_t min_nodes, max_nodes, ntasks, cpus_per_task, time_limit_min;
-    int32_t  nice;
+    uint8_t  state;
     bool     is_batch, requeue, held_by_user, held_by_admin, has_priority_set;
-    uint64_t priority;              /* set by hand when has_priority_set, else the last rank: advice */
-    int64_t  submit_wall_s, submit_cluster_ms, eligible_wall_s, begin_wall_s, deadline_wall_s;
-    int64_t  start_wall_s, start_cluster_ms, end_wall_s, end_cluster_ms, last_sched_wall_s;
-    struct dep_term *deps; uint32_t dep_count; bool deps_any;      /* deps_any: joined by '?' */
-    uint32_t attempt;               /* counts starts; a report of another attempt is stale */
-    uint32_t restarts;
-    int32_t  exit_status, derived_status;
-    struct node_alloc *allocs; uint32_t alloc_count;
-    uint32_t total_cpus;
-    struct step *steps; uint32_t next_step;
-    char    *why_there, *failed_node;
-    uint8_t  script_hash[32], env_hash[32]; bool has_script, has_env;
-    uint64_t priority_advice;
+    bool     has_script, has_env;
+    bool     deps_any;              /* deps are joined by '?' */
     bool     kill_pending;          /* limit passed or cancelled: agents have been told */
     bool     exclusive;             /* holds its nodes whole */
     bool     no_kill, kill_invalid_dep;     /* out of spec */
+    uint16_t reason;                /* set by apply: held, ended, ... */
+    uint16_t advice;                /* REASON_* of the last plan pass; leader only, in no snapshot and no digest */
+    uint32_t uid, gid, group_count;
+    char    *advice_text, *sched_nodes; int64_t advice_start_wall_s;    /* likewise: e.g. the node that is not available; backfill's reservation */
+    uint64_t priority_advice;
+    char    *reason_text;
+    char    *user, *group;          /* shared between jobs (share.c): never written to */
+    uint32_t *groups;               /* shared */
+    uint8_t *spec;                  /* packed Wire__JobSpec, without the hashes */
+    /* hot copies out of spec */
+    char    *name;
+    char    *partition;             /* as asked, or where it runs; shared */
+    uint32_t spec_len;
+    uint32_t part_index;            /* first of the asked partitions; the one it runs in once started */
+    uint32_t min_nodes, max_nodes, ntasks, cpus_per_task, time_limit_min;
+    int32_t  nice;
+    uint64_t priority;              /* set by hand when has_priority_set, else the last rank: advice */
+    int64_t  submit_wall_s, submit_cluster_ms, eligible_wall_s, begin_wall_s, deadline_wall_s;
+    int64_t  start_wall_s, start_cluster_ms, end_wall_s, end_cluster_ms, last_sched_wall_s;
+    struct dep_term *deps;
+    struct node_alloc *allocs;
+    struct step *steps;
+    uint32_t dep_count, alloc_count, next_step;
+    uint32_t total_cpus;
+    uint32_t attempt;               /* counts starts; a report of another attempt is stale */
+    uint32_t restarts;
+    int32_t  exit_status, derived_status;
+    char    *why_there, *failed_node;
     char    *nodes;                 /* allocated, ranged; NULL until the first start */
+    const uint8_t *script_hash, *env_hash;  /* 32 bytes, the blob index's; NULL: none */
     uint64_t seq;                   /* order of submission */
     struct job *name_next, *name_prev;      /* jobs of this user with this name (dependency.c) */
 };

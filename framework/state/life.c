@@ -127,6 +127,8 @@ static void job_again(struct doing *d, struct job *j)
 {
     struct state *s = d->s;
     bool was_end = job_state_is_end(j->state);
+    Wire__JobSpec *spec;
+    struct arena arena;
 
     table_del(&s->priv->ended, j->job_id);
     for (uint32_t i = 0; i < j->alloc_count; i++)
@@ -150,6 +152,12 @@ static void job_again(struct doing *d, struct job *j)
     j->exit_status = j->derived_status = 0;
     j->kill_pending = false;
     j->total_cpus = 0;
+    arena_init(&arena, 0);
+    spec = job_spec(j, &arena);
+    share_set(s, &j->partition, spec->partition);      /* any that it asked for, and whole nodes only if it asked for them */
+    j->part_index = job_part_index(s, j);
+    j->exclusive = spec->exclusive && (word_eq(spec->exclusive, "exclusive") || word_eq(spec->exclusive, "yes"));
+    arena_fini(&arena);
     j->begin_wall_s = s->wall_ms / 1000 + REQUEUE_DELAY_S;
     j->eligible_wall_s = j->begin_wall_s;
     array_task_requeued(s, j, was_end);
@@ -281,7 +289,7 @@ int job_start(struct doing *d, struct job *j, const Wire__OpStart *o, struct nod
     if (o->has_ntasks && o->ntasks)
         j->ntasks = o->ntasks;
     if (part) {
-        text_set(&j->partition, part->name);
+        share_set(s, &j->partition, part->name);
         j->part_index = (uint32_t)(part - s->config->partitions);
     }
     part = j->part_index < s->config->partition_count ? &s->config->partitions[j->part_index] : NULL;

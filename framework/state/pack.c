@@ -354,7 +354,7 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m)
     spec = wire_unpack(&wire__job_spec__descriptor, m->spec.data, m->spec.len, &arena);
     if (!spec || !m->job_id || m->state >= JOB_STATE_COUNT || m->reason >= REASON_COUNT)
         goto bad;
-    job_take_spec(j, spec);
+    job_take_spec(s, j, spec);
     j->array_job_id = m->array_job_id;
     j->array_task_id = m->has_array_task_id ? m->array_task_id : UINT32_MAX;
     if (m->array && !(j->array = array_unpack(m->array)))
@@ -365,11 +365,11 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m)
     j->reason_text = mem_copy(m->reason_text);
     j->uid = m->uid;
     j->gid = m->gid;
-    j->user = mem_copy(m->user);
-    j->group = mem_copy(m->group);
+    j->user = share_text(s, m->user);
+    j->group = share_text(s, m->group);
     j->group_count = (uint32_t)m->n_groups;
-    j->groups = m->n_groups ? mem_copy_bytes(m->groups, m->n_groups * sizeof *m->groups) : NULL;
-    text_set(&j->partition, m->partition);
+    j->groups = share_numbers(s, m->groups, (uint32_t)m->n_groups);
+    share_set(s, &j->partition, m->partition);
     j->time_limit_min = m->time_limit_min;
     j->nice = m->nice;
     j->requeue = m->requeue;
@@ -400,10 +400,10 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m)
     j->exclusive = m->exclusive;
     j->has_script = m->has_script_hash && m->script_hash.len == 32;
     if (j->has_script)
-        memcpy(j->script_hash, m->script_hash.data, 32);
+        j->script_hash = m->script_hash.data;     /* lent until job_enter() */
     j->has_env = m->has_env_hash && m->env_hash.len == 32;
     if (j->has_env)
-        memcpy(j->env_hash, m->env_hash.data, 32);
+        j->env_hash = m->env_hash.data;
     if (!deps_unpack(j, m) || !allocs_unpack(s, m->allocs, m->n_allocs, &j->allocs, &j->alloc_count))
         goto bad;
     if (!j->alloc_count && (j->state == JOB_RUNNING || j->flags & JOB_FLAG_COMPLETING))
@@ -423,7 +423,7 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m)
 
 bad:
     arena_fini(&arena);
-    job_destroy(j);
+    job_destroy(s, j);
     return NULL;
 }
 

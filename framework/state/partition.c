@@ -78,7 +78,7 @@ static int nodes_set(struct state *s, struct config_partition *p, const char *li
     return 0;
 }
 
-static int share_set(struct config_partition *p, const char *v, struct spur_error *err)
+static int oversubscribe_set(struct config_partition *p, const char *v, struct spur_error *err)
 {
     const char *colon = strchr(v, ':');
     char *word = colon ? mem_copy_n(v, (size_t)(colon - v)) : mem_copy(v);
@@ -173,7 +173,7 @@ static int change_one(struct state *s, struct config_partition *p, const char *k
     } else if (word_eq(key, "DisableRootJobs")) {
         ok = flag_parse(v, &p->disable_root_jobs);
     } else if (word_eq(key, "OverSubscribe") || word_eq(key, "Shared")) {
-        return share_set(p, v, err);
+        return oversubscribe_set(p, v, err);
     } else if (word_eq(key, "PriorityTier")) {
         ok = tier_parse(v, &p->priority_tier);
     } else if (word_eq(key, "PriorityJobFactor")) {

@@ -29,6 +29,7 @@ struct state_private {
     struct table names;             /* hash of uid and name -> first job of that name; running ones stand in front */
     struct table ended;             /* job id -> job, in the order they became forgettable */
     struct table blobs;             /* first bytes of a hash -> struct blob (blob.c) */
+    struct table shared;            /* text -> struct shared (share.c) */
     struct token *tokens; uint64_t token_first, token_next; uint64_t token_room;    /* ring: number n stands at n % token_room */
     int64_t  token_floor_ms;        /* tokens born no later may have been dropped */
     Wire__PartitionUpdateRequest **partition_updates; size_t partition_update_count;   /* by scontrol, since the configuration; owned */
@@ -94,10 +95,10 @@ void job_kill_event(struct doing *d, const struct job *j);
 
 /* job.c */
 struct job *job_create(struct state *s, uint32_t job_id);       /* not in the table yet */
-void job_destroy(struct job *j);
+void job_destroy(struct state *s, struct job *j);
 void job_enter(struct state *s, struct job *j);                 /* into the table and the indexes; counts */
 void job_leave(struct state *s, struct job *j);                 /* out of them; does not free */
-void job_take_spec(struct job *j, const Wire__JobSpec *spec);   /* packs it and fills the hot copies */
+void job_take_spec(struct state *s, struct job *j, const Wire__JobSpec *spec);   /* packs it and fills the hot copies */
 void job_set_state(struct state *s, struct job *j, unsigned state);
 uint32_t job_next_id(struct state *s);                          /* 0: none is free */
 struct job *job_root(const struct state *s, const struct job *j);       /* the array's own record; j itself otherwise */
@@ -114,6 +115,13 @@ struct node_alloc *step_alloc_on(const struct step *st, uint32_t node);
 void step_ended_on(struct doing *d, struct job *j, struct step *st, struct node_alloc *a, int32_t status, bool oom);
 void steps_gone_on(struct doing *d, struct job *j, uint32_t node);
 void steps_drop(struct doing *d, struct job *j);
+
+/* share.c: texts that many jobs have in common, once each */
+char *share_text(struct state *s, const char *text);      /* NULL and "" give NULL */
+uint32_t *share_numbers(struct state *s, const uint32_t *numbers, uint32_t count);        /* none: NULL */
+void *share_more(void *shared);                     /* one more user of it */
+void share_drop(struct state *s, const void *shared);           /* NULL is fine */
+void share_set(struct state *s, char **to, const char *text);
 
 /* ledger.c */
 int  ledger_alloc_from(struct state *s, const Wire__NodeAlloc *w, struct node_alloc *out, struct spur_error *err);
@@ -163,7 +171,7 @@ void name_moved(struct doing *d, struct job *j);                /* it has starte
 struct token *token_find(const struct state *s, const uint8_t bytes[16]);
 void token_add(struct state *s, const uint8_t bytes[16], int64_t born_wall_ms, uint32_t job_id, uint32_t step_id);
 void token_expire(struct state *s);
-void blob_hold(struct state *s, const uint8_t hash[32]);
+const uint8_t *blob_hold(struct state *s, const uint8_t hash[32]);      /* the index's own copy: lives until the last drop */
 void blob_drop(struct doing *d, const uint8_t hash[32]);
 void blobs_fini(struct state *s);
 

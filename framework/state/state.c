@@ -16,6 +16,7 @@ struct state *state_create(void)
     table_init(&s->priv->names);
     table_init(&s->priv->ended);
     table_init(&s->priv->blobs);
+    table_init(&s->priv->shared);
     s->next_job_id = 1;
     s->priv->cr = SPUR_CR_CORE;
     s->priv->cores_whole = true;
@@ -30,7 +31,7 @@ void state_destroy(struct state *s)
     if (!s)
         return;
     for (size_t at = 0; (j = table_next(&s->jobs, &at)); )
-        job_destroy(j);
+        job_destroy(s, j);
     for (size_t at = 0; (l = table_next(&s->priv->dependents, &at)); ) {
         list32_fini(l);
         free(l);
@@ -48,6 +49,7 @@ void state_destroy(struct state *s)
     table_fini(&s->tokens);
     table_fini(&s->priv->dependents);
     table_fini(&s->priv->names);
+    table_fini(&s->priv->shared);
     table_fini(&s->priv->ended);
     free(s->priv->tokens);
     free(s->priv);

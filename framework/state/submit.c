@@ -89,7 +89,7 @@ void op_submit(struct doing *d, const Wire__OpSubmit *o)
         return;
     }
     j = job_create(s, id);
-    job_take_spec(j, spec);
+    job_take_spec(s, j, spec);
     if (spec->array && *spec->array && array_make(d, j, spec->array, &err) < 0)
         goto refused;
     tasks = j->array ? j->array->task_count : 1;
@@ -100,10 +100,10 @@ void op_submit(struct doing *d, const Wire__OpSubmit *o)
     }
     j->uid = o->uid;
     j->gid = o->gid;
-    text_set(&j->user, o->user);
-    text_set(&j->group, o->group);
+    j->user = share_text(s, o->user);
+    j->group = share_text(s, o->group);
     j->group_count = (uint32_t)o->n_groups;
-    j->groups = o->n_groups ? mem_copy_bytes(o->groups, o->n_groups * sizeof *o->groups) : NULL;
+    j->groups = share_numbers(s, o->groups, (uint32_t)o->n_groups);
     j->requeue = spec->has_requeue ? spec->requeue : config_number(s->config, CONF_JobRequeue) != 0;
     j->part_index = job_part_index(s, j);
     j->submit_wall_s = s->wall_ms / 1000;
@@ -118,9 +118,9 @@ void op_submit(struct doing *d, const Wire__OpSubmit *o)
     j->has_script = spec->has_script_hash;
     j->has_env = spec->has_env_hash;
     if (j->has_script)
-        memcpy(j->script_hash, spec->script_hash.data, 32);
+        j->script_hash = spec->script_hash.data;    /* lent until job_enter() puts the index's in its place */
     if (j->has_env)
-        memcpy(j->env_hash, spec->env_hash.data, 32);
+        j->env_hash = spec->env_hash.data;
     if (!j->dep_count && !j->held_by_user)
         j->eligible_wall_s = j->begin_wall_s > j->submit_wall_s ? j->begin_wall_s : j->submit_wall_s;
     job_enter(s, j);
@@ -132,5 +132,5 @@ void op_submit(struct doing *d, const Wire__OpSubmit *o)
 refused:
     s->next_job_id = next;
     refuse(d, err.code, d->result->slurm_errno, "%s", err.text);
-    job_destroy(j);
+    job_destroy(s, j);
 }

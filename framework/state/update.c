@@ -377,7 +377,7 @@ int job_update_set(struct doing *d, struct job *j, Wire__KeyValue *const *set, s
     struct arena arena;
     struct change c = { .d = d, .j = j, .arena = &arena, .by_admin = by_admin, .err = err };
     bool running = j->state != JOB_PENDING;
-    char *partition = running ? mem_copy(j->partition) : NULL;
+    char *partition = running ? share_more(j->partition) : NULL;
     uint32_t ntasks = j->ntasks, time_limit = j->time_limit_min;
     bool exclusive = j->exclusive, by_time = false;
     int rc = 0;
@@ -403,9 +403,9 @@ int job_update_set(struct doing *d, struct job *j, Wire__KeyValue *const *set, s
     if (rc < 0)
         goto out;
     name_leave(s, j);
-    job_take_spec(j, c.spec);
+    job_take_spec(s, j, c.spec);
     if (running) {      /* where and with what it runs is no wish any more */
-        free(j->partition);
+        share_drop(s, j->partition);
         j->partition = partition;
         partition = NULL;
         j->ntasks = ntasks;
@@ -422,7 +422,7 @@ int job_update_set(struct doing *d, struct job *j, Wire__KeyValue *const *set, s
     name_moved(d, j);
     tell(d, EV_JOB_CHANGED, j);
 out:
-    free(partition);
+    share_drop(s, partition);
     arena_fini(&arena);
     return rc;
 }
