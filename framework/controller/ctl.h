@@ -56,6 +56,7 @@ struct ctl {
     struct blobs   *blobs;
     struct names   *names;
     struct waits   *waits;
+    struct table    watches;            /* job id -> struct watch* */
     struct table    conns;              /* number of a connection -> struct peer*; an answer to one that has gone is dropped */
     uint64_t        next_conn;
     struct peer   **agent_of;           /* by node index: the connection that speaks for it */
@@ -107,7 +108,8 @@ bool proposer_is_idle(const struct ctl *c);
 /* effects.c: events of apply, on the leader: launches, kills, answers to those who wait. */
 void effects_run(struct ctl *c, const struct event *events, size_t n);
 void effects_reemit(struct ctl *c);             /* a new leader, a node that came back */
-void effects_for_node(struct ctl *c, uint32_t node);
+void effects_for_agent(struct ctl *c, const struct peer *p);
+void effect_warn(struct ctl *c, const struct job *j, int signal, bool batch_only);
 void effects_alarm(struct ctl *c, int kind, uint64_t id);
 /* Asks for a plan pass in this turn of the loop. */
 void ctl_plan_soon(struct ctl *c);
@@ -137,10 +139,20 @@ void waits_event(struct ctl *c, uint32_t job_id);
 void waits_forget(struct ctl *c, uint64_t conn);
 
 /* alarms.c: one heap of deadlines; what rang is checked by its handler, so that stale ones cost nothing. */
-enum alarm_kind { ALARM_JOB_LIMIT, ALARM_JOB_WARN, ALARM_LAUNCH, ALARM_KILL_AGAIN, ALARM_NODE_SILENT, ALARM_PURGE };
+enum alarm_kind { ALARM_JOB_LIMIT, ALARM_LAUNCH, ALARM_KILL_AGAIN, ALARM_NODE_SILENT, ALARM_PURGE };
 void alarms_create(struct ctl *c);
 void alarms_destroy(struct ctl *c);
 void alarm_set(struct ctl *c, int64_t in_ms, enum alarm_kind kind, uint64_t id);
+
+/* watch.c: what rings for a job that runs. */
+void watch_limit(struct ctl *c, const struct job *j);                   /* it started, or its limit was changed: arms the limit and the warning */
+bool watch_limit_rang(struct ctl *c, const struct job *j);              /* true: its time is up */
+void watch_launch(struct ctl *c, const struct job *j, int64_t in_ms);   /* a launch was sent: confirmed by then, or ALARM_LAUNCH */
+bool watch_launch_rang(struct ctl *c, const struct job *j);             /* true: it is time, false: put off */
+void watch_kill(struct ctl *c, const struct job *j);                    /* likewise: a kill to be repeated */
+bool watch_kill_rang(struct ctl *c, const struct job *j);
+void watch_forget(struct ctl *c, uint32_t job_id);
+void watch_destroy(struct ctl *c);
 
 /* blobs.c: scripts and environments by their hash, in files beside the log. */
 int  blobs_create(struct ctl *c, struct spur_error *err);

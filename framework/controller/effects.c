@@ -10,7 +10,7 @@
 #include "controller/ctl.h"
 #include "wire/credential.h"
 
-#define KILL_AGAIN_MS 5000
+#define PROPOSE_AGAIN_MS 2000
 #define CREDENTIAL_LIFE_MS 300000
 
 static int64_t launch_deadline_ms(const struct ctl *c)
@@ -142,30 +142,17 @@ static void effect_start(struct ctl *c, const struct job *j)
     c->starts++;
     if (j->is_batch && j->alloc_count) {
         effect_launch(c, j, NULL, 0);
-        alarm_set(c, launch_deadline_ms(c), ALARM_LAUNCH, (uint64_t)j->job_id << 32 | j->attempt);
+        watch_launch(c, j, launch_deadline_ms(c));
     }
-    if (j->time_limit_min < MINUTES_NOT_SET) {
-        struct arena a;
-        const Wire__JobSpec *spec;
-        int64_t over = config_number(c->state->config, CONF_OverTimeLimit);
-        int64_t limit = ((int64_t)j->time_limit_min + (over > 0 ? over : 0)) * 60000;
-
-        arena_init(&a, 0);
-        spec = job_spec(j, &a);
-        alarm_set(c, limit, ALARM_JOB_LIMIT, j->job_id);
-        if (spec->has_warn_signal)
-            alarm_set(c, limit - (int64_t)spec->warn_time_s * 1000, ALARM_JOB_WARN, j->job_id);
-        arena_fini(&a);
-    }
+    watch_limit(c, j);
 }
 
 /* ---- kill and signal ---------------------------------------------------------------------------------------------------- */
 
-static void effect_kill_on(struct ctl *c, const struct job *j, uint32_t node, const Wire__Kill *k)
+static void effect_kill_on(struct ctl *c, uint32_t node, const Wire__Kill *k)
 {
     struct peer *agent = nodes_agent(c, node);
 
-    (void)j;
     if (agent)
         rpc_send(agent->conn, WIRE__MESSAGE_TYPE__KILL, 0, &k->base);
 }
@@ -180,18 +167,23 @@ static void kill_fill(struct ctl *c, const struct job *j, Wire__Kill *k, int sig
     k->signal = (uint32_t)signal;
 }
 
+static void kill_empty(struct ctl *c, const struct job *j, Wire__Kill *k)
+{
+    kill_fill(c, j, k, 15);
+    k->has_kill_wait_s = k->has_until_empty = 1;
+    k->kill_wait_s = (uint32_t)config_number(c->state->config, CONF_KillWait);
+    k->until_empty = 1;
+}
+
 static void effect_kill(struct ctl *c, const struct job *j)
 {
     Wire__Kill k;
 
-    kill_fill(c, j, &k, 15);
-    k.has_kill_wait_s = k.has_until_empty = 1;
-    k.kill_wait_s = (uint32_t)config_number(c->state->config, CONF_KillWait);
-    k.until_empty = 1;
+    kill_empty(c, j, &k);
     for (uint32_t i = 0; i < j->alloc_count; i++)
         if (!j->allocs[i].gone)
-            effect_kill_on(c, j, j->allocs[i].node, &k);
-    alarm_set(c, KILL_AGAIN_MS, ALARM_KILL_AGAIN, (uint64_t)j->job_id << 32 | j->attempt);
+            effect_kill_on(c, j->allocs[i].node, &k);
+    watch_kill(c, j);
 }
 
 static void effect_signal(struct ctl *c, const struct event *e)
@@ -212,7 +204,7 @@ static void effect_signal(struct ctl *c, const struct event *e)
     k.full = e->full;
     for (uint32_t i = 0; i < j->alloc_count; i++)
         if (!e->batch_only || i == 0)
-            effect_kill_on(c, j, j->allocs[i].node, &k);
+            effect_kill_on(c, j->allocs[i].node, &k);
 }
 
 /* A node runs something that is not meant to be there: end it. */
@@ -275,6 +267,8 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             alarm_set(c, (config_number(c->state->config, CONF_MinJobAge) + 1) * 1000, ALARM_PURGE, 0);
             /* fall through */
         case EV_JOB_GONE:
+            if (e->kind == EV_JOB_GONE)
+                watch_forget(c, e->job_id);
             waits_event(c, e->job_id);
             if (j && j->array_job_id && j->array_job_id != j->job_id)
                 waits_event(c, j->array_job_id);
@@ -285,7 +279,15 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             nodes_configure(c);
             ctl_plan_soon(c);
             break;
-        case EV_JOB_SUBMITTED: case EV_JOB_REQUEUED: case EV_JOB_CHANGED: case EV_NODE_CHANGED:
+        case EV_JOB_CHANGED:
+            if (j)
+                watch_limit(c, j);
+            ctl_plan_soon(c);
+            break;
+        case EV_JOB_REQUEUED:
+            watch_forget(c, e->job_id);
+            /* fall through */
+        case EV_JOB_SUBMITTED: case EV_NODE_CHANGED:
             ctl_plan_soon(c);
             break;
         case EV_ORPHAN:
@@ -302,80 +304,88 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
 
 /* ---- alarms ------------------------------------------------------------------------------------------------------------- */
 
-static void effect_propose(struct ctl *c, Wire__Op *op, struct arena *take_arena)
-{
-    Wire__Op **ops = arena_alloc(take_arena, sizeof *ops);
+struct proposed { enum alarm_kind kind; uint64_t id; };
 
-    *ops = op;
-    propose(c, ops, 1, NULL, take_arena, NULL, NULL);
+/* A full disk drops entries: the alarm rings again, until one is in. */
+static void effect_proposed(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
+{
+    const struct proposed *p = arg;
+
+    (void)n; (void)err;
+    if (!results && !c->is_stopping)
+        alarm_set(c, PROPOSE_AGAIN_MS, p->kind, p->id);
 }
 
-/* A launch that no node has confirmed: told to the log as a failed one, so that the job is requeued elsewhere by the same rule. */
+static void effect_propose(struct ctl *c, Wire__Op *op, enum alarm_kind kind, uint64_t id, struct arena *take_arena)
+{
+    Wire__Op **ops = arena_alloc(take_arena, sizeof *ops);
+    struct proposed *p = arena_alloc(take_arena, sizeof *p);
+
+    *ops = op;
+    *p = (struct proposed){ kind, id };
+    propose(c, ops, 1, NULL, take_arena, effect_proposed, p);
+}
+
+/* A launch that its node has not confirmed. A node that is away is waited for: it registers and gets it again, or is lost. Else the job goes
+ * back to the queue, where it may, or has failed. */
 static void effect_launch_late(struct ctl *c, const struct job *j)
 {
+    const char *node = c->state->nodes[j->allocs[0].node].conf->name;
+    int64_t most = config_number(c->state->config, CONF_MaxBatchRequeue);
     struct arena a;
     Wire__Op *op;
-    Wire__Report *r;
 
+    if (!nodes_agent(c, j->allocs[0].node)) {
+        watch_launch(c, j, launch_deadline_ms(c));
+        return;
+    }
+    log_line(SPUR_LOG_WARN, "job %u: node %s did not confirm the launch within %lld s", j->job_id, node, (long long)(launch_deadline_ms(c) / 1000));
     arena_init(&a, 0);
     op = arena_alloc(&a, sizeof *op);
     wire__op__init(op);
-    op->report = arena_alloc(&a, sizeof *op->report);
-    wire__op_report__init(op->report);
-    r = arena_alloc(&a, sizeof *r);
-    wire__report__init(r);
-    r->node = arena_copy(&a, c->state->nodes[j->allocs[0].node].conf->name);
-    r->kind = WIRE__REPORT__KIND__LAUNCH_FAILED;
-    r->job_id = j->job_id;
-    r->has_step_id = 1;
-    r->step_id = STEP_BATCH;
-    r->attempt = j->attempt;
-    r->text = arena_printf(&a, "node %s did not confirm the launch within %lld s", r->node, (long long)(launch_deadline_ms(c) / 1000));
-    op->report->report = r;
-    log_line(SPUR_LOG_WARN, "job %u: %s", j->job_id, r->text);
-    effect_propose(c, op, &a);
+    if (j->requeue) {
+        op->update = arena_alloc(&a, sizeof *op->update);
+        wire__op_update__init(op->update);
+        op->update->job_id = j->job_id;
+        op->update->verb = most > 0 && j->restarts >= most ? WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE_HOLD : WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE;
+        op->update->has_by_admin = op->update->by_admin = 1;
+    } else {
+        Wire__Report *r = arena_alloc(&a, sizeof *r);
+
+        op->report = arena_alloc(&a, sizeof *op->report);
+        wire__op_report__init(op->report);
+        wire__report__init(r);
+        r->node = arena_copy(&a, node);
+        r->kind = WIRE__REPORT__KIND__LAUNCH_FAILED;
+        r->job_id = j->job_id;
+        r->has_step_id = 1;
+        r->step_id = STEP_BATCH;
+        r->attempt = j->attempt;
+        r->text = arena_printf(&a, "node %s did not confirm the launch within %lld s", node, (long long)(launch_deadline_ms(c) / 1000));
+        op->report->report = r;
+    }
+    effect_propose(c, op, ALARM_LAUNCH, (uint64_t)j->job_id << 32 | j->attempt, &a);
 }
 
 static void effect_limit(struct ctl *c, const struct job *j)
 {
-    int64_t over = config_number(c->state->config, CONF_OverTimeLimit);
-    int64_t left = j->start_cluster_ms + ((int64_t)j->time_limit_min + (over > 0 ? over : 0)) * 60000 - ctl_cluster_ms(c);
     struct arena a;
     Wire__Op *op;
 
-    if (left > 0) {             /* the limit was raised meanwhile */
-        alarm_set(c, left, ALARM_JOB_LIMIT, j->job_id);
-        return;
-    }
     arena_init(&a, 0);
     op = arena_alloc(&a, sizeof *op);
     wire__op__init(op);
     op->time_limit = arena_alloc(&a, sizeof *op->time_limit);
     wire__op_time_limit__init(op->time_limit);
     op->time_limit->job_id = j->job_id;
-    effect_propose(c, op, &a);
+    effect_propose(c, op, ALARM_JOB_LIMIT, j->job_id, &a);
 }
 
-static void effect_warn(struct ctl *c, const struct job *j)
+void effect_warn(struct ctl *c, const struct job *j, int signal, bool batch_only)
 {
-    struct arena a;
-    const Wire__JobSpec *spec;
-    int64_t left;
+    struct event e = { .kind = EV_JOB_SIGNAL, .job_id = j->job_id, .signal = signal, .batch_only = batch_only, .step_id = EVENT_NO_STEP };
 
-    arena_init(&a, 0);
-    spec = job_spec(j, &a);
-    if (spec->has_warn_signal) {
-        left = j->start_cluster_ms + (int64_t)j->time_limit_min * 60000 - (int64_t)spec->warn_time_s * 1000 - ctl_cluster_ms(c);
-        if (left > 0) {
-            alarm_set(c, left, ALARM_JOB_WARN, j->job_id);
-        } else {
-            struct event e = { .kind = EV_JOB_SIGNAL, .job_id = j->job_id, .signal = (int)spec->warn_signal,
-                               .batch_only = (spec->warn_flags & 1) != 0, .step_id = EVENT_NO_STEP };
-
-            effect_signal(c, &e);
-        }
-    }
-    arena_fini(&a);
+    effect_signal(c, &e);
 }
 
 static void effect_purge(struct ctl *c)
@@ -390,7 +400,7 @@ static void effect_purge(struct ctl *c)
     wire__op_purge__init(op->purge);
     op->purge->before_cluster_ms = ctl_cluster_ms(c) - config_number(c->state->config, CONF_MinJobAge) * 1000;
     c->purge_after_ms = clock_boot_ms() + 10000;
-    effect_propose(c, op, &a);
+    effect_propose(c, op, ALARM_PURGE, 0, &a);
 }
 
 void effects_alarm(struct ctl *c, int kind, uint64_t id)
@@ -403,20 +413,16 @@ void effects_alarm(struct ctl *c, int kind, uint64_t id)
         return;
     switch (kind) {
     case ALARM_LAUNCH:
-        if (is_this && j->state == JOB_RUNNING && j->alloc_count && !j->allocs[0].started)
+        if (is_this && j->state == JOB_RUNNING && !(j->flags & JOB_FLAG_COMPLETING) && j->alloc_count && !j->allocs[0].started && watch_launch_rang(c, j))
             effect_launch_late(c, j);
         break;
     case ALARM_KILL_AGAIN:
-        if (is_this && j->flags & JOB_FLAG_COMPLETING)
+        if (is_this && j->flags & JOB_FLAG_COMPLETING && watch_kill_rang(c, j))
             effect_kill(c, j);
         break;
     case ALARM_JOB_LIMIT:
-        if (j && j->state == JOB_RUNNING && !(j->flags & JOB_FLAG_COMPLETING) && j->time_limit_min < MINUTES_NOT_SET)
+        if (j && j->state == JOB_RUNNING && !(j->flags & JOB_FLAG_COMPLETING) && watch_limit_rang(c, j))
             effect_limit(c, j);
-        break;
-    case ALARM_JOB_WARN:
-        if (j && j->state == JOB_RUNNING && j->time_limit_min < MINUTES_NOT_SET)
-            effect_warn(c, j);
         break;
     case ALARM_PURGE:           /* one purge in ten seconds clears all that are due */
         if (config_number(c->state->config, CONF_MinJobAge) > 0) {
@@ -444,19 +450,36 @@ void effects_reemit(struct ctl *c)
     arena_fini(&a);
 }
 
-/* A node has registered: launch what it has not confirmed, repeat kills. What it runs and should not is EV_ORPHAN. */
-void effects_for_node(struct ctl *c, uint32_t node)
+/* Nodes have registered: launch what they have not confirmed, repeat kills. What they run and should not is EV_ORPHAN. */
+static void effects_again(struct ctl *c, const struct job *j, uint32_t rank)
+{
+    uint32_t node = j->allocs[rank].node;
+
+    if (j->flags & JOB_FLAG_COMPLETING) {
+        Wire__Kill k;
+
+        kill_empty(c, j, &k);
+        effect_kill_on(c, node, &k);
+        return;
+    }
+    if (j->state != JOB_RUNNING)
+        return;
+    if (j->is_batch && rank == 0 && !j->allocs[0].started) {
+        effect_launch(c, j, NULL, 0);
+        watch_launch(c, j, launch_deadline_ms(c));
+    }
+    for (const struct step *st = j->steps; st; st = st->next)
+        for (uint32_t i = 0; i < st->alloc_count; i++)
+            if (st->allocs[i].node == node && !st->allocs[i].started && !st->allocs[i].gone && !job_state_is_end(st->state))
+                effect_launch(c, j, st, i);
+}
+
+void effects_for_agent(struct ctl *c, const struct peer *p)
 {
     const struct job *j;
 
-    for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); ) {
-        for (uint32_t k = 0; k < j->alloc_count; k++) {
-            if (j->allocs[k].node != node || j->allocs[k].gone)
-                continue;
-            if (j->flags & JOB_FLAG_COMPLETING)
-                effect_kill(c, j);
-            else if (j->state == JOB_RUNNING && j->is_batch && k == 0 && !j->allocs[k].started)
-                effect_launch(c, j, NULL, 0);
-        }
-    }
+    for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); )
+        for (uint32_t k = 0; k < j->alloc_count; k++)
+            if (!j->allocs[k].gone && nodes_agent(c, j->allocs[k].node) == p)
+                effects_again(c, j, k);
 }

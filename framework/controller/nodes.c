@@ -10,6 +10,8 @@
 #include "controller/ctl.h"
 #include "wire/unpack.h"
 
+#define LOST_AGAIN_MS 2000
+
 struct peer *nodes_agent(struct ctl *c, uint32_t node) { return node < c->agent_room ? c->agent_of[node] : NULL; }
 
 static int64_t nodes_timeout_ms(const struct ctl *c)
@@ -51,7 +53,7 @@ void nodes_watch(struct ctl *c)
 }
 
 /* What a registration is answered with, when its entry is in. */
-struct registering { uint64_t conn, seq; Wire__RegisterReply *reply; Wire__RegisterRequest *request; uint32_t *nodes; size_t count; };
+struct registering { uint64_t conn, seq; Wire__RegisterReply *reply; };
 
 static void registered(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
 {
@@ -66,12 +68,7 @@ static void registered(struct ctl *c, void *arg, const struct op_result *results
     ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__REGISTERED, r->seq, &r->reply->base);
     if (!p)
         return;
-    for (size_t i = 0; i < r->request->n_nodes; i++) {
-        struct node *node = state_node(c->state, r->request->nodes[i]->name);
-
-        if (node)
-            effects_for_node(c, node->index);
-    }
+    effects_for_agent(c, p);
     ctl_plan_soon(c);
 }
 
@@ -81,12 +78,11 @@ void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, Wire__RegisterR
     struct spur_error err = { 0 };
     struct registering *r = arena_alloc(take_arena, sizeof *r);
 
-    r->request = m;
     r->reply = arena_alloc(take_arena, sizeof *r->reply);
     wire__register_reply__init(r->reply);
     r->conn = p->number;
     r->seq = seq;
-    if (admit_register(c->state, r->request, rpc_identity(p->conn), take_arena, &adm, r->reply, &err) < 0) {
+    if (admit_register(c->state, m, rpc_identity(p->conn), take_arena, &adm, r->reply, &err) < 0) {
         ctl_refuse(c, p->number, seq, &err, adm.slurm_errno);
         log_line(SPUR_LOG_WARN, "registration from %s refused: %s", rpc_peer(p->conn), err.text);
         return;
@@ -96,8 +92,8 @@ void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, Wire__RegisterR
     r->reply->heartbeat_ms = (uint32_t)(nodes_timeout_ms(c) / 4 > 30000 ? 30000 : nodes_timeout_ms(c) / 4);
     r->reply->fence = c->fence;
     nodes_room(c);
-    for (size_t i = 0; i < r->request->n_nodes; i++) {
-        struct node *node = state_node(c->state, r->request->nodes[i]->name);
+    for (size_t i = 0; i < m->n_nodes; i++) {
+        struct node *node = state_node(c->state, m->nodes[i]->name);
 
         if (!node)
             continue;
@@ -189,6 +185,18 @@ void nodes_gone(struct ctl *c, struct peer *p)
     }
 }
 
+struct losing { uint32_t node; };
+
+/* A full disk drops entries: looked at again, until the loss is in the log. */
+static void lost_told(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
+{
+    const struct losing *l = arg;
+
+    (void)n; (void)err;
+    if (!results && !c->is_stopping)
+        nodes_arm(c, l->node, LOST_AGAIN_MS);
+}
+
 /* Rings SlurmdTimeout after the last sign of a node: lost, unless it has been heard since. */
 void nodes_alarm(struct ctl *c, uint32_t node)
 {
@@ -197,6 +205,7 @@ void nodes_alarm(struct ctl *c, uint32_t node)
     struct arena arena;
     Wire__OpNodeLost *lost;
     Wire__Op *op, **ops;
+    struct losing *l;
 
     if (!n)
         return;
@@ -223,7 +232,9 @@ void nodes_alarm(struct ctl *c, uint32_t node)
     log_line(SPUR_LOG_ERROR, "node %s is silent for %lld s: down", n->conf->name, (long long)(silent / 1000));
     if (nodes_agent(c, node))       /* should it only have hung: it dials again, registers, and what it still runs is looked at */
         rpc_close(nodes_agent(c, node)->conn, "silent for SlurmdTimeout");
-    propose(c, ops, 1, NULL, &arena, NULL, NULL);
+    l = arena_alloc(&arena, sizeof *l);
+    l->node = node;
+    propose(c, ops, 1, NULL, &arena, lost_told, l);
 }
 
 /* The configuration of the log, to every agent that is here; others get it when they ask or start anew. */

@@ -239,10 +239,7 @@ static void ctl_lead(struct ctl *c)
         plan_events(c->plan, c->state, NULL, 0);
         nodes_watch(c);
         for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); )
-            if (j->state == JOB_RUNNING && j->time_limit_min < MINUTES_NOT_SET) {
-                alarm_set(c, 0, ALARM_JOB_LIMIT, j->job_id);
-                alarm_set(c, 0, ALARM_JOB_WARN, j->job_id);
-            }
+            watch_limit(c, j);
         effects_reemit(c);
         alarm_set(c, 1000, ALARM_PURGE, 0);
         ctl_plan_soon(c);
@@ -465,6 +462,7 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     c->state = state_create();
     c->plan = plan_create();
     table_init(&c->conns);
+    table_init(&c->watches);
     alarms_create(c);
     proposer_create(c);
     waits_create(c);
@@ -491,6 +489,7 @@ static void ctl_free(struct ctl *c)
     plan_destroy(c->plan);
     state_destroy(c->state);
     table_fini(&c->conns);
+    watch_destroy(c);
     free(c->agent_of);
     free(c->is_armed);
     loader_close(c->store);

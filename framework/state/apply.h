@@ -54,6 +54,8 @@ int  apply(struct state *s, uint64_t index, const Wire__Entry *entry, struct are
 int  apply_bytes(struct state *s, uint64_t index, const void *data, size_t n, struct arena *arena, struct applied *out, struct spur_error *err);
 /* Is this token's answer known? For admit: 1 and the result, 0 unknown, SPUR_ESTALE when it is too old to tell. */
 int  state_token(const struct state *s, const uint8_t token[16], int64_t token_wall_ms, struct op_result *out);
+/* The cluster time at which a running job's limit, with OverTimeLimit, is reached; INT64_MAX: never. */
+int64_t state_job_limit_ms(const struct state *s, const struct job *j);
 /* Every effect that is not confirmed, as events again: what a new leader or a restarted controller must do. */
 void state_reemit(const struct state *s, struct arena *arena, struct applied *out);
 

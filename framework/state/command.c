@@ -289,22 +289,24 @@ out:
 
 /* ---- time limit, purge ---- */
 
+int64_t state_job_limit_ms(const struct state *s, const struct job *j)
+{
+    const struct config_partition *part = s->config && j->part_index < s->config->partition_count ? &s->config->partitions[j->part_index] : NULL;
+    int64_t over = part && part->over_time_limit != MINUTES_NOT_SET ? part->over_time_limit : s->config ? config_number(s->config, CONF_OverTimeLimit) : 0;
+
+    if (j->state != JOB_RUNNING || j->time_limit_min >= MINUTES_NOT_SET || over < 0 || over >= 65535)      /* UNLIMITED, of the partition or for all */
+        return INT64_MAX;
+    return j->start_cluster_ms + ((int64_t)j->time_limit_min + over) * 60000;
+}
+
 void op_time_limit(struct doing *d, const Wire__OpTimeLimit *o)
 {
     struct state *s = d->s;
     struct job *j = job_known(d, o->job_id);
-    const struct config_partition *part;
-    int64_t over, used_ms;
 
     if (!j)
         return;
-    part = s->config && j->part_index < s->config->partition_count ? &s->config->partitions[j->part_index] : NULL;
-    over = part && part->over_time_limit != MINUTES_NOT_SET ? part->over_time_limit : s->config ? config_number(s->config, CONF_OverTimeLimit) : 0;
-    if (over >= 65535)      /* UNLIMITED, of the partition or for all */
-        over = -1;
-    used_ms = s->cluster_ms - j->start_cluster_ms;
-    if (j->state != JOB_RUNNING || j->time_limit_min >= MINUTES_NOT_SET || over < 0 ||
-        used_ms < ((int64_t)j->time_limit_min + over) * 60000) {
+    if (s->cluster_ms < state_job_limit_ms(s, j)) {
         refuse(d, SPUR_ESTALE, 0, "job %u has not reached its time limit", o->job_id);
         return;
     }

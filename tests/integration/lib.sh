@@ -39,13 +39,11 @@ until_true() {
 ended() { [ -z "$(squeue -h -j "$1" -o %T 2>/dev/null | grep -vE '^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY|DEADLINE)')" ]; }
 state_is() { [ "$(squeue -h -t all -j "$1" -o %T 2>/dev/null)" = "$2" ]; }
 field() { scontrol -o show job "$1" | tr ' ' '\n' | sed -n "s|^$2=||p" | head -1; }
-# daemon NAME: its process; supervisors; the rest of what this cluster runs. Nothing is printed when there is none.
-daemon() { local p; for p in /proc/[0-9]*; do case $(tr '\0' ' ' <"$p/cmdline" 2>/dev/null) in *"$SPUR_SANDBOX/etc/$1/slurm.conf"*) echo "${p#/proc/}" ;; esac; done 2>/dev/null; }
-marked() { local p; for p in $(grep -lzxF "SPUR_SANDBOX_OF=$SPUR_SANDBOX" /proc/[0-9]*/environ 2>/dev/null); do p=${p%/environ}; echo "${p#/proc/}"; done; }
-# supervisors [JOB]: those of this cluster's steps.
-supervisors() { local p; for p in $(marked); do case $(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null) in "spurstepd: [${1:-}"*) echo "$p" ;; esac; done; }
-# processes WORD: how many processes have WORD in their arguments. Tests give their jobs a word of their own.
-processes() { local p n=0; for p in /proc/[0-9]*; do [ "$p" = /proc/$$ ] || case $(tr '\0' ' ' <"$p/cmdline" 2>/dev/null) in *"$1"*) n=$((n + 1)) ;; esac; done 2>/dev/null; echo $n; }
+# daemon NAME: its process. supervisors [JOB.STEP]: those of this cluster's steps. Nothing is printed when there is none.
+daemon() { pgrep -f -- "$SPUR_SANDBOX/etc/$1/slurm.conf"; }
+supervisors() { local p; for p in $(pgrep -f "^spurstepd: \\[${1:-}"); do grep -qzxF "SPUR_SANDBOX_OF=$SPUR_SANDBOX" "/proc/$p/environ" 2>/dev/null && echo "$p"; done; }
+# processes WORD: how many have WORD in their arguments. Tests give their jobs a word of their own.
+processes() { pgrep -fc -- "$1"; }
 no_process() { [ "$(processes "$1")" = 0 ]; }
 rss_kib() { sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\).*/\1/p' "/proc/$1/status"; }
 cpus_of_nodes() { scontrol -o show node | tr ' ' '\n' | sed -n 's/^CPUAlloc=//p' | awk '{ n += $1 } END { print n + 0 }'; }
