@@ -422,6 +422,22 @@ static void check_final(struct life *l)
     }
 }
 
+/* SPUR_TEST_SNAPSHOT=FILE: the state at the end of a life, for tests/data/snapshot. */
+static void keep(const struct stage *g)
+{
+    const char *path = getenv("SPUR_TEST_SNAPSHOT");
+    FILE *f = path ? fopen(path, "wb") : NULL;
+    uint8_t *bytes;
+    size_t len;
+
+    if (!f)
+        return;
+    bytes = stage_bytes(g, &len);
+    fwrite(bytes, 1, len, f);
+    fclose(f);
+    free(bytes);
+}
+
 static void live(unsigned seed, unsigned ops)
 {
     struct life l = { .seed = seed };
@@ -459,10 +475,43 @@ static void live(unsigned seed, unsigned ops)
         }
         l.g.last = (struct applied){ 0 };
     }
+    keep(&l.g);
     stage_close(&l.g);
     free(l.fates);
     free(l.final);
 }
+
+/* A snapshot of each format that was ever released still loads, and lives on. */
+START_TEST(old_formats_load)
+{
+    static const char path[] = TEST_DATA "/snapshot/format-1";
+    struct life l = { .seed = 1 };
+    uint8_t *bytes = mem_alloc(1 << 20);
+    size_t len;
+    FILE *f;
+
+    f = fopen(path, "rb");
+    ck_assert_msg(f, "%s is missing", path);
+    len = fread(bytes, 1, 1 << 20, f);
+    fclose(f);
+    l.g.s = stage_load(bytes, len);
+    ck_assert_ptr_nonnull(l.g.s);
+    arena_init(&l.g.arena, 0);
+    ck_assert_uint_gt(table_count(&l.g.s->jobs), 20);
+    stage_check(&l.g);
+    l.g.twin = stage_copy(&l.g);
+    l.fates = mem_array(IDS, sizeof *l.fates);
+    for (int i = 0; i < 100; i++) {
+        deed_submit(&l);
+        deed_start(&l);
+        deed_report(&l);
+        stage_check(&l.g);
+    }
+    stage_close(&l.g);
+    free(l.fates);
+    free(bytes);
+}
+END_TEST
 
 START_TEST(random_lives)
 {
@@ -481,7 +530,8 @@ Suite *random_suite(void)
     Suite *s = suite_create("random lives");
     TCase *c = tcase_create("lives");
 
-    tcase_set_timeout(c, 120);
+    tcase_set_timeout(c, 240);
+    tcase_add_test(c, old_formats_load);
     tcase_add_loop_test(c, random_lives, 0, getenv("SPUR_TEST_LIVES") ? atoi(getenv("SPUR_TEST_LIVES")) : 12);
     suite_add_tcase(s, c);
     return s;
