@@ -104,13 +104,19 @@ void ask_close(struct ask *k)
     errno = saved;
 }
 
+/* What kept an answer from coming. A controller's own "not found" always has a number: without one it is the way to the controller that is not there. */
+static int unanswered(int number, const struct spur_error *err)
+{
+    return refuse(number ? number : err->code == SPUR_ENOTFOUND ? SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR : number_of(err->code));
+}
+
 int ask_call(struct ask *k, uint16_t type, const ProtobufCMessage *request, uint16_t reply_type, const ProtobufCMessageDescriptor *d, void **reply)
 {
     struct spur_error err = { 0 };
     int number = 0;
 
     if (client_call(k->client, type, request, reply_type, d, &k->arena, reply, &number, &err) < 0)
-        return refuse(number ? number : number_of(err.code));
+        return unanswered(number, &err);
     return 0;
 }
 
@@ -121,7 +127,7 @@ int ask_stream(struct ask *k, uint16_t type, const ProtobufCMessage *request, ui
     int number = 0;
 
     if (client_stream(k->client, type, request, part_type, d, fn, arg, &number, &err) < 0)
-        return refuse(number ? number : number_of(err.code));
+        return unanswered(number, &err);
     return 0;
 }
 

@@ -145,8 +145,8 @@ int slurm_kill_job_step(uint32_t job_id, uint32_t step_id, uint16_t signal)
     if (signal == 0 || signal > 64)
         return refuse(EINVAL);
     if (step_id == SLURM_BATCH_SCRIPT)
-        snprintf(id, sizeof id, "%u.batch", job_id);
-    else if (step_id == SLURM_EXTERN_CONT)
+        return slurm_kill_job(job_id, signal, KILL_JOB_BATCH);
+    if (step_id == SLURM_EXTERN_CONT)
         snprintf(id, sizeof id, "%u.extern", job_id);
     else if (step_id == SLURM_INTERACTIVE_STEP)
         snprintf(id, sizeof id, "%u.interactive", job_id);
