@@ -45,7 +45,7 @@ enum phase { PHASE_CONNECT, PHASE_RUN, PHASE_EMPTYING, PHASE_GONE };
 
 struct task {
     pid_t pid; uint64_t start;
-    int   word_fd, status;
+    int   word_fd, err_fd, status;      /* err_fd: its error file, opened by itself; -1: none */
     bool  running;
 };
 
@@ -204,6 +204,29 @@ static void acknowledged(struct supervisor *s, uint64_t seq)
 
 /* ---- signals and the end ---- */
 
+/* The line that people look for: "slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT 2026-11-30T12:00:00 DUE TO TIME LIMIT ***". Once, by the step's first node. */
+static void say_cancelled(struct supervisor *s, const char *why)
+{
+    char when[32], line[400], step[32] = "";
+    time_t now = time(NULL);
+    struct tm tm;
+
+    if (s->phase != PHASE_RUN || !s->running || s->is_ending || order_step_rank(s->order) != 0)
+        return;
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", localtime_r(&now, &tm));
+    if (!order_is_batch(s->order))
+        snprintf(step, sizeof step, ".%u", s->order->grant->step_id);
+    snprintf(line, sizeof line, "slurmstepd: error: *** %s %u%s ON %s CANCELLED AT %s%s%.60s ***\n", *step ? "STEP" : "JOB", s->order->grant->job_id, step,
+             s->order->node, when, why && *why ? " DUE TO " : "", why ? why : "");
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->tasks[i].err_fd >= 0) {
+            if (write(s->tasks[i].err_fd, line, strlen(line)) < 0)
+                s->tasks[i].err_fd = -1;
+            return;
+        }
+    taskio_say(s->io, line);
+}
+
 static void begin_ending(struct supervisor *s, int signal, int64_t wait_ms)
 {
     int64_t at = clock_ms() + wait_ms;
@@ -234,6 +257,7 @@ static void signal_tasks(struct supervisor *s, const Wire__Kill *k)
     if (signal <= 0 || signal >= NSIG)
         return;
     if (k->until_empty) {
+        say_cancelled(s, k->why);
         begin_ending(s, signal, (int64_t)(k->has_kill_wait_s ? k->kill_wait_s : s->order->kill_wait_s) * 1000);
         return;
     }
@@ -527,22 +551,23 @@ static void read_word(struct supervisor *s, uint32_t local)
 {
     struct task *t = &s->tasks[local];
     struct task_word w;
-    ssize_t n = read(t->word_fd, &w, sizeof w);
+    int fd, got;
 
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    close(t->word_fd);
-    t->word_fd = -1;
-    s->words--;
-    if (n == sizeof w) {
-        w.text[sizeof w.text - 1] = '\0';
-        if (w.stage == TASK_FAILED) {
+    while ((got = task_word_read(t->word_fd, &w, &fd)) > 0) {
+        if (w.stage == TASK_STREAMS) {
+            t->err_fd = fd;
+        } else if (w.stage == TASK_FAILED) {
             start_failed(s, w.text, w.status);
             container_kill();
         } else if (!s->text[0]) {
             snprintf(s->text, sizeof s->text, "%s", w.text);
         }
     }
+    if (got == 0)
+        return;
+    close(t->word_fd);
+    t->word_fd = -1;
+    s->words--;
     if (s->words == 0 && !s->failed && !s->started_said) {
         s->started_said = true;
         report(s, WIRE__REPORT__KIND__STARTED, 0, NULL);
@@ -751,7 +776,7 @@ int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
     s.count = order_local_tasks(take_order);
     s.tasks = mem_array(s.count + 1, sizeof *s.tasks);
     for (uint32_t i = 0; i < s.count; i++)
-        s.tasks[i].word_fd = -1;
+        s.tasks[i].word_fd = s.tasks[i].err_fd = -1;
     save_state(&s);
     agent_greet(&s);
     s.io = taskio_create(take_order, signal_from_srun, &s);

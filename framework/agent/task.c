@@ -3,7 +3,7 @@
  *
  * The order is the point: fork, own session, ids dropped and checked (drop.c), and only then the user's folders, files and limits, so that nothing
  * of the user is opened as root; last all descriptors but 0-2 are closed and the program is executed. What fails before the exec is told
- * to the supervisor through a pipe that closes itself at the exec; a program that cannot be executed also says so on the task's own
+ * to the supervisor through a socket that closes itself at the exec; a program that cannot be executed also says so on the task's own
  * standard error and exits 127 (not there) or 126 (not executable), as shells do.
  * The supervisor has one thread, so the child may allocate after fork.
  */
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@
 #include "agent/task.h"
 #include "base/str.h"
 
-#define WORD_FD 3       /* where the child keeps its end of the pipe */
+#define WORD_FD 3       /* where the child keeps its end of the socket */
 
 static _Noreturn void child_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static _Noreturn void child_fail(const char *format, ...)
@@ -147,6 +148,44 @@ static bool interpreter_of(const char *path, char *out, size_t size)
     return true;
 }
 
+/* The supervisor may have to add a line to the job's error file later (cancelled, time limit), and must not open a user's path for it. */
+static void send_streams(void)
+{
+    struct task_word w = { .stage = TASK_STREAMS };
+    struct iovec v = { &w, sizeof w };
+    union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control = { 0 };
+    struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    int fd = 2;
+
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    if (sendmsg(WORD_FD, &m, MSG_NOSIGNAL) < 0)
+        child_fail("cannot talk to the supervisor: %s", strerror(errno));
+}
+
+int task_word_read(int word_fd, struct task_word *w, int *err_fd)
+{
+    struct iovec v = { w, sizeof *w };
+    union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
+    struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+    ssize_t n = recvmsg(word_fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    struct cmsghdr *c;
+
+    *err_fd = -1;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n != sizeof *w)
+        return -1;
+    c = CMSG_FIRSTHDR(&m);
+    if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof *err_fd))
+        memcpy(err_fd, CMSG_DATA(c), sizeof *err_fd);
+    w->text[sizeof w->text - 1] = '\0';
+    return 1;
+}
+
 static _Noreturn void exec_failed(const char *program, int cause)
 {
     struct task_word w = { .stage = TASK_EXEC_FAILED, .status = (cause == ENOENT || cause == ENOTDIR ? 127 : 126) << 8 };
@@ -156,7 +195,7 @@ static _Noreturn void exec_failed(const char *program, int cause)
         snprintf(w.text, sizeof w.text, "cannot execute %.100s: bad interpreter %.60s: %s", program, interpreter, strerror(cause));
     else
         snprintf(w.text, sizeof w.text, "cannot execute %.150s: %s", program, strerror(cause));
-    dprintf(2, "spurstepd: error: %s\n", w.text);
+    dprintf(2, "slurmstepd: error: %s\n", w.text);
     if (write(WORD_FD, &w, sizeof w) < 0)
         _exit(125);
     _exit(w.status >> 8);
@@ -209,7 +248,7 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
-    /* the pipe's end goes to WORD_FD, everything else that is needed above 10 */
+    /* the socket's end goes to WORD_FD, everything else that is needed above 10 */
     word_fd = lifted(word_fd);
     if (p->in_fd >= 0)
         p->in_fd = lifted(p->in_fd);
@@ -234,9 +273,11 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
             child_fail("cannot change to %s nor to /tmp: %s", p->work_dir, strerror(errno));
     }
     open_streams(p);
+    if (p->err_path || (p->out_path && p->err_fd < 0))      /* not a pipe to srun: its end would never come */
+        send_streams();
     take_limits(p);
     if (complaint)
-        dprintf(2, "spurstepd: error: couldn't chdir to `%s': %s: going to /tmp instead\n", p->work_dir, strerror(complaint));
+        dprintf(2, "slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead\n", p->work_dir, strerror(complaint));
     task_close_from(WORD_FD + 1);
     run_program(p);
 }
@@ -244,22 +285,21 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
 int task_fork(const struct task_plan *plan, pid_t *pid, int *word_fd, struct spur_error *err)
 {
     struct task_plan copy = *plan;
-    int pipe_fd[2];
+    int pair[2];
     int rc;
 
     if ((rc = drop_possible(&plan->drop, err)) < 0)
         return rc;
-    if (pipe2(pipe_fd, O_CLOEXEC) < 0)
-        return spur_fail(err, SPUR_EIO, "cannot make a pipe: %s", strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return spur_fail(err, SPUR_EIO, "cannot make a task's socket: %s", strerror(errno));
     *pid = fork();
     if (*pid == 0)
-        child_main(&copy, pipe_fd[1]);
-    close(pipe_fd[1]);
+        child_main(&copy, pair[1]);
+    close(pair[1]);
     if (*pid < 0) {
-        close(pipe_fd[0]);
+        close(pair[0]);
         return spur_fail(err, SPUR_EIO, "cannot fork a task: %s", strerror(errno));
     }
-    fcntl(pipe_fd[0], F_SETFL, O_NONBLOCK);
-    *word_fd = pipe_fd[0];
+    *word_fd = pair[0];
     return 0;
 }

@@ -26,12 +26,16 @@ struct task_plan {
     bool         is_batch;
 };
 
-/* What the child says before its exec: whole, in one write (under PIPE_BUF), so that the reader needs no framing. */
-enum task_stage { TASK_FAILED = 1, TASK_EXEC_FAILED };      /* FAILED: the reason for the job; EXEC_FAILED: exits 126 or 127, said on its stderr too */
+/* What the child says before its exec, one datagram each. STREAMS: its files are open; a duplicate of its standard error comes along when that is a
+ * file. FAILED: the reason for the job. EXEC_FAILED: it exits 126 or 127, and has said so on its standard error too. */
+enum task_stage { TASK_STREAMS = 1, TASK_FAILED, TASK_EXEC_FAILED };
 struct task_word { uint32_t stage; int32_t status; char text[232]; };
 
-/* Forks. *word_fd: reads a task_word, or end of file at the exec: non-blocking, close-on-exec, the caller's. The pid leads a session of its own. */
+/* Forks. *word_fd: for task_word_read: non-blocking, close-on-exec, the caller's. The pid leads a session of its own. */
 int task_fork(const struct task_plan *plan, pid_t *pid, int *word_fd, struct spur_error *err);
+
+/* 1 and a word (err_fd: the descriptor that came with it, or -1); 0: none yet; -1: the program has been executed, or the child is gone. */
+int task_word_read(int word_fd, struct task_word *w, int *err_fd);
 
 /* Closes this descriptor and all above it. */
 void task_close_from(unsigned first);

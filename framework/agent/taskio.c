@@ -205,6 +205,20 @@ void taskio_hello(struct taskio *io, const uint32_t *pids, uint32_t count, const
     send_or_lose(io, WIRE__MESSAGE_TYPE__IO_HELLO, &hello.base);
 }
 
+void taskio_say(struct taskio *io, const char *line)
+{
+    Wire__IoData d = WIRE__IO_DATA__INIT;
+
+    if (!io->said_hello || io->said_last || !io->count)
+        return;
+    d.task = io->first;
+    d.stream = 2;
+    d.has_data = true;
+    d.data.data = (uint8_t *)(uintptr_t)line;
+    d.data.len = strlen(line);
+    send_or_lose(io, WIRE__MESSAGE_TYPE__IO_DATA, &d.base);
+}
+
 static bool streams_ended(const struct taskio *io)
 {
     for (uint32_t i = 0; i < io->count; i++)

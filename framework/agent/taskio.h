@@ -22,6 +22,7 @@ const char *taskio_fault(const struct taskio *io);          /* why LOST */
 /* Gives a task's pipes to taskio: write end of its input, read ends of output and error; -1 where there is none. */
 void taskio_attach(struct taskio *io, uint32_t local, int in_fd, int out_fd, int err_fd);
 void taskio_hello(struct taskio *io, const uint32_t *pids, uint32_t count, const char *error, int error_status);     /* after the fork; `error`: no tasks here, and why */
+void taskio_say(struct taskio *io, const char *line);       /* a line of the supervisor's own, into the first task's errors at srun */
 void taskio_exited(struct taskio *io, uint32_t local, int status);
 /* All pipes at their end and all said: the last word has been queued and written. */
 bool taskio_done(struct taskio *io);

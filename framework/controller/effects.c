@@ -173,6 +173,8 @@ static void kill_empty(struct ctl *c, const struct job *j, Wire__Kill *k)
     k->has_kill_wait_s = k->has_until_empty = 1;
     k->kill_wait_s = (uint32_t)config_number(c->state->config, CONF_KillWait);
     k->until_empty = 1;
+    k->why = (char *)(uintptr_t)(j->flags & (JOB_FLAG_REQUEUE | JOB_FLAG_REQUEUE_HOLD) ? "JOB REQUEUE" : j->state == JOB_TIMEOUT ? "TIME LIMIT" :
+                                 j->state == JOB_PREEMPTED ? "PREEMPTION" : j->state == JOB_NODE_FAIL ? "NODE FAILURE" : NULL);
 }
 
 static void effect_kill(struct ctl *c, const struct job *j)

@@ -321,6 +321,33 @@ static uint64_t step_gres_free(const struct layout *l, const struct tres_row *ro
     return n;
 }
 
+/* Tasks that the best `nodes` nodes, the required ones among them, could ever hold. */
+static uint64_t best_room(const struct layout *l, uint32_t nodes)
+{
+    uint64_t room = 0;
+    uint32_t last = UINT32_MAX, left = nodes;
+
+    for (uint32_t i = 0; i < l->count; i++)
+        if (l->slots[i].required) {
+            room += l->slots[i].room_ever;
+            left -= left > 0;
+        }
+    while (left && last) {                  /* the others from the roomiest down, all of one size at a time */
+        uint32_t size = 0;
+
+        for (uint32_t i = 0; i < l->count; i++)
+            if (!l->slots[i].required && l->slots[i].room_ever < last && l->slots[i].room_ever > size)
+                size = l->slots[i].room_ever;
+        for (uint32_t i = 0; i < l->count && left && size; i++)
+            if (!l->slots[i].required && l->slots[i].room_ever == size) {
+                room += size;
+                left--;
+            }
+        last = size;
+    }
+    return room;
+}
+
 /* Which nodes: the required ones, then in the job's order those with room, until nodes and tasks are enough. */
 static int choose_nodes(struct layout *l, uint32_t min_nodes, uint32_t max_nodes, uint32_t named, struct spur_error *err)
 {
@@ -359,8 +386,7 @@ static int choose_nodes(struct layout *l, uint32_t min_nodes, uint32_t max_nodes
         l->nodes++;
         room += sl->room;
     }
-    for (uint32_t i = 0; i < l->count; i++)
-        room_ever += l->slots[i].room_ever;
+    room_ever = best_room(l, max_nodes);
     if (l->nodes < min_nodes)
         return spur_fail(err, usable_ever >= min_nodes ? SPUR_ELATER : SPUR_ENEVER, usable_ever >= min_nodes ?
                          "Requested nodes are busy: %s of %u of %u nodes are held by other steps" : "Requested node configuration is not available: not enough %s for the step, %u of %u nodes could take part",

@@ -22,6 +22,34 @@ static char *output_of(struct ctl *c, uint32_t job_id)
     return file_text(path);
 }
 
+struct many { const char *marker; int at_least; };
+static bool are_many(struct ctl *c, const void *arg)
+{
+    const struct many *m = arg;
+
+    (void)c;
+    return count_processes(m->marker) >= m->at_least;
+}
+
+/* Waits with the controller answering: an agent that hears nothing goes elsewhere. */
+static void wait_for_processes(struct ctl *c, const char *marker, int at_least)
+{
+    struct many m = { marker, at_least };
+
+    ck_assert(ctl_until(c, are_many, &m));
+}
+
+static bool has_output(struct ctl *c, const void *arg)
+{
+    char *text = output_of(c, *(const uint32_t *)arg);
+    bool any = *text;
+
+    free(text);
+    return any;
+}
+
+static bool has_file(struct ctl *c, const void *path) { (void)c; return access(path, F_OK) == 0; }
+
 static void begin(struct ctl *c)
 {
     ctl_start(c, "n1");
@@ -188,7 +216,7 @@ START_TEST(nothing_survives_a_kill)
 {
     struct ctl c;
     struct launch x;
-    char marker[64], script[1024];
+    char marker[64], script[1024], *text;
     const Wire__Report *r;
 
     begin(&c);
@@ -202,15 +230,16 @@ START_TEST(nothing_survives_a_kill)
     launch_init(&c, &x, 9, script);
     launch_send(&c, &x);
     ctl_report(&c, 9, WIRE__REPORT__KIND__STARTED);
-    for (int i = 0; i < 200 && count_processes(marker) < 3; i++)
-        usleep(20000);
-    ck_assert_int_ge(count_processes(marker), 3);
+    wait_for_processes(&c, marker, 3);
     ctl_kill(&c, 9, SIGTERM, 1, true);
     r = ctl_report(&c, 9, WIRE__REPORT__KIND__ENDED);
     ck_assert_int_eq(r->status & 0x7f, SIGKILL);
     ctl_report(&c, 9, WIRE__REPORT__KIND__GONE);
     ck_assert(ctl_until(&c, no_process, marker));
     ck_assert_int_eq(count_processes(marker), 0);
+    text = output_of(&c, 9);
+    ck_assert_msg(strstr(text, "slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2") && strstr(text, " ***\n"), "%s", text);
+    free(text);
     ctl_stop(&c);
 }
 END_TEST
@@ -241,14 +270,14 @@ START_TEST(a_job_that_forks_without_end_ends)
     char marker[64], script[512];
 
     begin(&c);
+    /* Without end as far as this test goes; bounded, so that a test which is broken off leaves no storm behind. */
     snprintf(marker, sizeof marker, "storm-%d", (int)getpid());
-    snprintf(script, sizeof script, "#!/bin/bash\nulimit -u 4000\nstorm() { trap '' TERM; while :; do setsid sleep 30 & sleep 0.02; done; }\n"
+    snprintf(script, sizeof script, "#!/bin/bash\nulimit -u 4000\nstorm() { trap '' TERM; for ((n = 0; n < 500; n++)); do setsid sleep 10 & sleep 0.02; done; }\n"
              "for i in 1 2 3 4; do (exec -a %s bash -c \"$(declare -f storm); storm\" %s) & done\nstorm\n", marker, marker);
     launch_init(&c, &x, 38, script);
     launch_send(&c, &x);
     ctl_report(&c, 38, WIRE__REPORT__KIND__STARTED);
-    for (int i = 0; i < 200 && count_processes(marker) < 4; i++)
-        usleep(20000);
+    wait_for_processes(&c, marker, 4);
     ctl_kill(&c, 38, SIGTERM, 1, true);
     ctl_report(&c, 38, WIRE__REPORT__KIND__GONE);
     ck_assert_int_eq(count_processes(marker), 0);
@@ -278,11 +307,7 @@ START_TEST(signals_reach_whom_they_are_for)
     launch_init(&c, &x, 11, "#!/bin/sh\ntrap 'echo usr1; exit 0' USR1\necho up\nwhile :; do sleep 0.05; done\n");
     launch_send(&c, &x);
     ctl_report(&c, 11, WIRE__REPORT__KIND__STARTED);
-    for (int i = 0; i < 200 && !*(text = output_of(&c, 11)); i++) {
-        free(text);
-        usleep(20000);
-    }
-    free(text);
+    ck_assert(ctl_until(&c, has_output, &(uint32_t){ 11 }));
     ctl_kill(&c, 11, SIGUSR1, 0, false);        /* for steps only: the script does not get it */
     k.job_id = 11;
     k.signal = SIGUSR1;
@@ -325,7 +350,6 @@ START_TEST(an_end_while_no_agent_runs_is_told_later)
     struct ctl c;
     struct launch x;
     char path[300];
-    int i;
 
     begin(&c);
     launch_init(&c, &x, 13, "#!/bin/sh\nsleep 0.3\ntouch over\nexit 6\n");
@@ -333,9 +357,7 @@ START_TEST(an_end_while_no_agent_runs_is_told_later)
     ctl_report(&c, 13, WIRE__REPORT__KIND__STARTED);
     ctl_agent_end(&c, SIGTERM);
     snprintf(path, sizeof path, "%s/over", c.dir);
-    for (i = 0; i < 500 && access(path, F_OK) < 0; i++)
-        usleep(10000);
-    ck_assert_int_lt(i, 500);
+    ck_assert(ctl_until(&c, has_file, path));
     ctl_agent(&c, "-N", "n1", NULL);
     ck_assert_int_eq(ctl_report(&c, 13, WIRE__REPORT__KIND__ENDED)->status, 6 << 8);
     ctl_kill(&c, 13, SIGTERM, 1, true);
@@ -487,10 +509,8 @@ START_TEST(a_killed_supervisor_takes_its_tasks_with_it)
     launch_init(&c, &x, 35, script);
     launch_send(&c, &x);
     ctl_report(&c, 35, WIRE__REPORT__KIND__STARTED);
-    for (int i = 0; i < 200 && !*(text = output_of(&c, 35)); i++) {
-        free(text);
-        usleep(20000);
-    }
+    ck_assert(ctl_until(&c, has_output, &(uint32_t){ 35 }));
+    text = output_of(&c, 35);
     ck_assert_int_gt(atoi(text), 1);
     kill(atoi(text), SIGKILL);
     free(text);
