@@ -521,7 +521,7 @@ START_TEST(random_lives)
     if (seed && _i)
         return;
     fprintf(stderr, "random life: SPUR_TEST_SEED=%u\r", n);
-    live(n, ops ? (unsigned)atoi(ops) : 1500);
+    live(n, ops ? (unsigned)atoi(ops) : 1200);
 }
 END_TEST
 
@@ -532,7 +532,7 @@ Suite *random_suite(void)
 
     tcase_set_timeout(c, 240);
     tcase_add_test(c, old_formats_load);
-    tcase_add_loop_test(c, random_lives, 0, getenv("SPUR_TEST_LIVES") ? atoi(getenv("SPUR_TEST_LIVES")) : 12);
+    tcase_add_loop_test(c, random_lives, 0, getenv("SPUR_TEST_LIVES") ? atoi(getenv("SPUR_TEST_LIVES")) : 8);
     suite_add_tcase(s, c);
     return s;
 }
