@@ -9,41 +9,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hostlist.h"
 #include "client/client.h"
 #include "cmds/commands.h"
+#include "cmds/common/list.h"
 #include "cmds/common/options.h"
 #include "cmds/common/signals.h"
 #include "state/job.h"
 
-struct list { char **words; size_t count; };
 struct scancel {
     struct list ids, users, names, partitions, states, accounts, nodes, qos, reservations, wckeys;
+    const char *clusters;
     uint32_t signal;
     bool signal_set, batch, full, hurry, interactive, quiet, verbose, me;
 };
-
-static void list_put(struct list *l, const char *word)
-{
-    l->words = mem_grow(l->words, l->count + 1, sizeof *l->words);
-    l->words[l->count++] = mem_copy(word);
-}
-
-static void list_add(struct list *l, const char *text)
-{
-    char *copy = mem_copy(text), *cursor = copy, *word;
-
-    while ((word = word_next(&cursor, ",")))
-        list_put(l, word_trim(word));
-    free(copy);
-}
-
-static void list_free(struct list *l)
-{
-    for (size_t i = 0; i < l->count; i++)
-        free(l->words[i]);
-    free(l->words);
-}
 
 #define TAKE(name) static int take_##name(void *request, const char *value, enum option_source from, struct spur_error *err)
 #define UNUSED (void)value, (void)from, (void)err
@@ -63,18 +41,8 @@ TAKE(interactive) { UNUSED; SC->interactive = true; return 0; }
 TAKE(quiet) { UNUSED; SC->quiet = true; return 0; }
 TAKE(verbose) { UNUSED; SC->verbose = true; return 0; }
 TAKE(nothing) { UNUSED; (void)request; return 0; }
-TAKE(nodelist)
-{
-    struct hostlist *h;
-
-    (void)from;
-    if (hostlist_parse(value, &h, err) < 0)
-        return err->code;
-    for (size_t i = 0; i < hostlist_count(h); i++)
-        list_put(&SC->nodes, hostlist_nth(h, i));
-    hostlist_destroy(h);
-    return 0;
-}
+TAKE(clusters) { UNUSED; SC->clusters = value; return 0; }
+TAKE(nodelist) { (void)from; return list_add_hosts(&SC->nodes, value, err); }
 TAKE(state)
 {
     unsigned state, flags;
@@ -100,6 +68,8 @@ TAKE(signal)
 static const struct option_row rows[] = {
     { "account", 'A', OPTION_VALUE, "NAME", "SCANCEL_ACCOUNT", take_account, "jobs of this account" },
     { "batch", 'b', OPTION_NONE, NULL, "SCANCEL_BATCH", take_batch, "signal the batch shell alone" },
+    { "clusters", 'M', OPTION_VALUE, "NAMES", "SLURM_CLUSTERS", take_clusters, "this cluster, by its name" },
+    { "cluster", 0, OPTION_VALUE, "NAMES", NULL, take_clusters, NULL },
     { "ctld", 0, OPTION_NONE, NULL, "SCANCEL_CTLD", take_nothing, "through the controller (always so here)" },
     { "full", 'f', OPTION_NONE, NULL, "SCANCEL_FULL", take_full, "signal the batch shell too, not only steps" },
     { "hurry", 'H', OPTION_NONE, NULL, "SCANCEL_HURRY", take_hurry, "no stage-out of burst buffers" },
@@ -120,26 +90,7 @@ static const struct option_row rows[] = {
 };
 static const struct option_table table = {
     "scancel", "Usage: scancel [OPTIONS] [JOB[_TASKS][.STEP] ...]\nEnds jobs, array tasks or steps, or sends them a signal.\n", rows, sizeof rows / sizeof *rows,
-    "cron clusters cluster sibling admin-comment autocomplete", "cM", 1, false };
-
-/* "12_[1-3]" is one word; "1,2" is two, as people write them. */
-static void ids_add(struct scancel *s, const char *text)
-{
-    char *copy = mem_copy(text), *cursor = copy;
-
-    while (*cursor) {
-        char *word = cursor;
-        int depth = 0;
-
-        for (; *cursor && ((*cursor != ',' && *cursor != ' ') || depth); cursor++)
-            depth += *cursor == '[' ? 1 : *cursor == ']' ? -1 : 0;
-        if (*cursor)
-            *cursor++ = '\0';
-        if (*word)
-            list_put(&s->ids, word);
-    }
-    free(copy);
-}
+    "cron sibling admin-comment autocomplete", "c", 1, false };
 
 static bool ask(const char *id)
 {
@@ -165,7 +116,7 @@ int cmd_scancel(int argc, char **argv)
     if ((rc = options_environment(&table, &s)) || (rc = options_read(&table, argc, argv, &s, &first)))
         return rc == OPTIONS_DONE ? 0 : rc;
     for (int i = first; i < argc; i++)
-        ids_add(&s, argv[i]);
+        list_add(&s.ids, argv[i]);
     if (s.me) {
         snprintf(uid, sizeof uid, "%u", (unsigned)getuid());
         list_put(&s.users, uid);
@@ -213,7 +164,7 @@ int cmd_scancel(int argc, char **argv)
     r.token.data = token;
     r.token.len = sizeof token;
     rc = 0;
-    if (client_open(NULL, &c, &err) < 0 ||
+    if (client_open(NULL, &c, &err) < 0 || cluster_is_own(s.clusters, client_hint(c)->cluster, &err) < 0 ||
         client_call(c, WIRE__MESSAGE_TYPE__CANCEL, &r.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &a, &reply, &number, &err) < 0) {
         fprintf(stderr, "scancel: error: %s\n", err.text);
         rc = 1;
@@ -236,6 +187,6 @@ int cmd_scancel(int argc, char **argv)
     arena_fini(&a);
     struct list *const lists[] = { &s.ids, &s.users, &s.names, &s.partitions, &s.states, &s.accounts, &s.nodes, &s.qos, &s.reservations, &s.wckeys };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        list_free(lists[i]);
+        list_fini(lists[i]);
     return rc;
 }

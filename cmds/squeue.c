@@ -1,67 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* squeue.c - shows jobs, or steps with -s.
  *
- * Asks the controller for what the format needs and no more; rows are printed as they come unless a sort order is wanted, so a long queue
- * costs memory only when it is sorted. Exit codes as Slurm's: one unknown id is an error, one unknown among several is not.
+ * Asks the controller for what the format and the order need and no more. Lines are made as jobs come and sorted as text (squeue_rows.c); JSON
+ * is written as it comes. Exit codes as Slurm's: one unknown id is an error, one unknown among several is not.
  */
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/bitmap.h"
 #include "base/duration.h"
-#include "base/hostlist.h"
 #include "client/client.h"
 #include "cmds/commands.h"
 #include "cmds/common/columns.h"
 #include "cmds/common/jobfields.h"
 #include "cmds/common/json.h"
+#include "cmds/common/list.h"
 #include "cmds/common/options.h"
+#include "cmds/squeue.h"
 #include "state/apply.h"
+
+#define ERRNO_NODE_NAME 2018        /* Slurm's ESLURM_INVALID_NODE_NAME */
 
 #define FORMAT_DEFAULT "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 #define FORMAT_LONG    "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 #define FORMAT_START   "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 #define FORMAT_STEPS   "%.15i %.8j %.9P %.8u %.9M %N"
-
-struct list { char **words; size_t count; };
+#define STATES_KNOWN   "Valid job states include: PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOUT,NODE_FAIL,PREEMPTED,BOOT_FAIL,DEADLINE,OUT_OF_MEMORY,COMPLETING,CONFIGURING,REQUEUED,REQUEUE_HOLD"
 
 struct squeue {
     struct list jobs, users, names, partitions, accounts, states, nodes, qos, reservations, licenses, steps;
-    const char *format, *names_format, *sort;
-    bool no_header, is_long, start, show_steps, expand, json, yaml, only_state, me, notme, all_states;
+    const char *format, *names_format, *sort, *clusters;
+    bool no_header, is_long, start, show_steps, expand, json, only_state, me, notme;
     uint32_t iterate_s;
     int64_t over_s, under_s;
     /* while it runs */
     struct columns columns;
-    Wire__JobInfo **kept; size_t kept_count; struct arena kept_arena;
-    int64_t now_s; char *cluster;
+    struct rows rows;
+    struct table wanted;            /* job id -> struct bitmap: the tasks asked for with -j, where not the whole job is */
+    char *cluster;
+    const char *time_format;
     struct str scratch;
-    bool is_first;
-    size_t rows;
+    size_t shown;
     struct json_writer *json_out;
 };
-
-static void list_add(struct list *l, const char *text)
-{
-    char *copy = mem_copy(text), *cursor = copy, *word;
-    int depth = 0;
-
-    /* A comma inside brackets belongs to the word: 12_[1,3]. */
-    while (cursor && *cursor) {
-        word = cursor;
-        for (depth = 0; *cursor && (*cursor != ',' || depth); cursor++)
-            depth += *cursor == '[' ? 1 : *cursor == ']' ? -1 : 0;
-        if (*cursor)
-            *cursor++ = '\0';
-        word = word_trim(word);
-        if (!*word)
-            continue;
-        l->words = mem_grow(l->words, l->count + 1, sizeof *l->words);
-        l->words[l->count++] = mem_copy(word);
-    }
-    free(copy);
-}
 
 #define TAKE(name) static int take_##name(void *request, const char *value, enum option_source from, struct spur_error *err)
 #define UNUSED (void)value, (void)from, (void)err
@@ -73,33 +56,21 @@ TAKE(steps) { UNUSED; SQ->show_steps = true; if (value && !word_eq(value, "all")
 TAKE(states)
 {
     struct list words = { 0 };
+    int rc = 0;
 
     (void)from;
     list_add(&words, value);
-    for (size_t i = 0; i < words.count; i++) {
+    for (size_t i = 0; i < words.count && !rc; i++) {
         unsigned state, flags;
 
-        if (word_eq(words.words[i], "all")) {
-            SQ->all_states = true;
-        } else if (!job_state_parse(words.words[i], &state, &flags)) {
-            return spur_fail(err, SPUR_EINVAL, "Invalid job state specified: %s", words.words[i]);
-        }
-        list_add(&SQ->states, words.words[i]);
+        if (!word_eq(words.words[i], "all") && !job_state_parse(words.words[i], &state, &flags))
+            rc = spur_fail(err, SPUR_EINVAL, "Invalid job state specified: %.24s\n" STATES_KNOWN, words.words[i]);
+        list_put(&SQ->states, words.words[i]);
     }
-    return 0;
+    list_fini(&words);
+    return rc;
 }
-TAKE(nodes)
-{
-    struct hostlist *h;
-
-    (void)from;
-    if (hostlist_parse(value, &h, err) < 0)
-        return err->code;
-    for (size_t i = 0; i < hostlist_count(h); i++)
-        list_add(&SQ->nodes, hostlist_nth(h, i));
-    hostlist_destroy(h);
-    return 0;
-}
+TAKE(nodes) { (void)from; return list_add_hosts(&SQ->nodes, value, err); }
 /* The last of -o, -O and --start on the line counts; the environment only where none was given. */
 TAKE(format) { UNUSED; SQ->format = value; SQ->names_format = NULL; return 0; }
 TAKE(names_format) { UNUSED; SQ->names_format = value; SQ->format = NULL; return 0; }
@@ -109,6 +80,7 @@ TAKE(long) { UNUSED; SQ->is_long = true; return 0; }
 TAKE(start) { UNUSED; SQ->start = true; return 0; }
 TAKE(expand) { UNUSED; SQ->expand = true; return 0; }
 TAKE(json) { UNUSED; SQ->json = true; return 0; }
+TAKE(clusters) { UNUSED; SQ->clusters = value; return 0; }
 TAKE(me) { UNUSED; SQ->me = true; return 0; }
 TAKE(notme) { UNUSED; SQ->notme = true; return 0; }
 TAKE(nothing) { UNUSED; (void)request; return 0; }
@@ -141,6 +113,8 @@ static const struct option_row rows[] = {
     { "json", 0, OPTION_MAY, "PARSER", "SLURM_JSON", take_json, "everything, as JSON" },
     { "licenses", 'L', OPTION_VALUE, "LIST", "SQUEUE_LICENSES", take_licenses, "jobs that ask for these licenses" },
     { "long", 'l', OPTION_NONE, NULL, NULL, take_long, "the long format" },
+    { "clusters", 'M', OPTION_VALUE, "NAMES", "SLURM_CLUSTERS", take_clusters, "this cluster, by its name" },
+    { "cluster", 0, OPTION_VALUE, "NAMES", NULL, take_clusters, NULL },
     { "me", 0, OPTION_NONE, NULL, NULL, take_me, "my jobs" },
     { "notme", 0, OPTION_NONE, NULL, NULL, take_notme, "all jobs but mine" },
     { "name", 'n', OPTION_VALUE, "LIST", "SQUEUE_NAMES", take_names, "jobs of these names" },
@@ -171,69 +145,68 @@ static const struct option_row rows[] = {
 };
 static const struct option_table table = {
     "squeue", "Usage: squeue [OPTIONS]\nShows the jobs that wait, run or have just ended.\n", rows, sizeof rows / sizeof *rows,
-    "federation sib sibling clusters cluster yaml helpstate helpformat helpFormat expand-patterns account array-unique license partition step", "MU", 1, false };
+    "federation sib sibling yaml helpstate helpformat helpFormat expand-patterns account array-unique license partition step", "U", 1, false };
 
 /* ---- rows -------------------------------------------------------------------------------------------------------------------- */
 
-static const struct column_field *sort_field(char letter)
+/* Numbers up to the largest in the text, which may end with %limit. */
+static void tasks_parse(const char *text, struct bitmap *out)
 {
-    for (size_t i = 0; i < job_field_count; i++)
-        if (job_fields[i].letter == letter)
-            return &job_fields[i];
-    return NULL;
+    char *copy = mem_copy(text), *p = copy;
+    size_t most = 0;
+
+    copy[strcspn(copy, "%")] = '\0';
+    while (*p) {
+        size_t n = (size_t)strtoul(p, &p, 10);
+
+        most = n > most ? n : most;
+        p += *p != '\0';
+    }
+    bitmap_init(out, most < 100000000 ? most + 1 : 1);
+    if (bitmap_parse(out, copy, NULL) < 0)
+        bitmap_zero(out);
+    free(copy);
 }
 
-static const struct squeue *sorting;      /* qsort has no argument of its own in C17 */
-
-/* Numbers by value, the rest by text; a tie is broken by the newest first, as Slurm prints a queue of equals. */
-static int row_compare(const void *x, const void *y)
+/* -j 12_3,12_[5-7]: of a job array only these tasks are shown, unless 12 is asked for too. */
+static int wanted_read(struct squeue *q, struct spur_error *err)
 {
-    const Wire__JobInfo *a = *(Wire__JobInfo *const *)x, *b = *(Wire__JobInfo *const *)y;
-    const char *p = sorting->sort ? sorting->sort : sorting->start ? "S" : "P,t,-p";
-    struct job_row ra = { a, sorting->now_s, "", NULL, "" }, rb = { b, sorting->now_s, "", NULL, "" };
-    struct str ta, tb;
-    int result = 0;
+    for (size_t i = 0; i < q->jobs.count; i++) {
+        struct bitmap tasks, *old;
+        bool has_tasks = false;
+        uint32_t id;
 
-    str_init(&ta);
-    str_init(&tb);
-    while (*p && !result) {
-        bool down = false;
-        const struct column_field *f;
-
-        if (*p == ',' || *p == '+' || *p == ' ') { p++; continue; }
-        if (*p == '-') { down = true; p++; }
-        if (*p == '.') p++;
-        switch (*p) {
-        case 'i': case 'A': result = a->job_id < b->job_id ? -1 : a->job_id > b->job_id; break;
-        case 'p': case 'Q': result = a->priority < b->priority ? -1 : a->priority > b->priority; break;
-        case 'D': result = a->num_nodes < b->num_nodes ? -1 : a->num_nodes > b->num_nodes; break;
-        case 'C': result = a->num_cpus < b->num_cpus ? -1 : a->num_cpus > b->num_cpus; break;
-        case 'M': result = a->run_s < b->run_s ? -1 : a->run_s > b->run_s; break;
-        case 'S': result = (a->start_wall_s ? a->start_wall_s : INT64_MAX) < (b->start_wall_s ? b->start_wall_s : INT64_MAX) ? -1 : a->start_wall_s != b->start_wall_s; break;
-        case 'V': result = a->submit_wall_s < b->submit_wall_s ? -1 : a->submit_wall_s > b->submit_wall_s; break;
-        case 'e': result = a->end_wall_s < b->end_wall_s ? -1 : a->end_wall_s > b->end_wall_s; break;
-        case 'l': result = a->time_limit_min < b->time_limit_min ? -1 : a->time_limit_min > b->time_limit_min; break;
-        case 't': case 'T': result = a->state < b->state ? -1 : a->state > b->state; break;
-        default:
-            f = sort_field(*p);
-            if (f) {
-                str_clear(&ta);
-                str_clear(&tb);
-                f->print(&ra, &ta);
-                f->print(&rb, &tb);
-                result = strcmp(ta.text, tb.text);
-            }
+        bitmap_init(&tasks, 0);
+        if (job_id_parse(q->jobs.words[i], &id, &tasks, &has_tasks, NULL) < 0) {
+            bitmap_fini(&tasks);
+            return spur_fail(err, SPUR_EINVAL, "Invalid job id: %.100s", q->jobs.words[i]);
         }
-        if (down)
-            result = -result;
-        if (*p)
-            p++;
+        if (!(old = table_get(&q->wanted, id))) {
+            old = mem_alloc(sizeof *old);
+            bitmap_init(old, 0);
+            if (has_tasks)
+                bitmap_copy(old, &tasks);
+            table_put(&q->wanted, id, old);
+        } else if (!has_tasks || !old->bits) {
+            bitmap_resize(old, 0);      /* no bits: all of it */
+        } else {
+            bitmap_resize(old->bits > tasks.bits ? &tasks : old, old->bits > tasks.bits ? old->bits : tasks.bits);
+            bitmap_or(old, &tasks);
+        }
+        bitmap_fini(&tasks);
     }
-    str_fini(&ta);
-    str_fini(&tb);
-    if (!result)
-        result = sorting->start ? (a->job_id < b->job_id ? -1 : 1) : (a->job_id > b->job_id ? -1 : 1);
-    return result;
+    return 0;
+}
+
+static void wanted_fini(struct squeue *q)
+{
+    struct bitmap *b;
+
+    for (size_t i = 0; (b = table_next(&q->wanted, &i)); ) {
+        bitmap_fini(b);
+        free(b);
+    }
+    table_fini(&q->wanted);
 }
 
 static bool row_wanted(const struct squeue *q, const Wire__JobInfo *j)
@@ -247,32 +220,37 @@ static bool row_wanted(const struct squeue *q, const Wire__JobInfo *j)
     return !q->start || j->state == JOB_PENDING;
 }
 
-static void row_print(struct squeue *q, const Wire__JobInfo *j)
+/* The line of an array's waiting tasks: all, those asked for, or a line each. */
+static void tasks_print(struct squeue *q, struct job_row *row)
 {
-    struct job_row row = { j, q->now_s, q->cluster, getenv("SLURM_TIME_FORMAT"), "" };
+    const struct bitmap *asked = table_get(&q->wanted, row->job->array_job_id ? row->job->array_job_id : row->job->job_id);
+    bool some = asked && asked->bits;
+    struct bitmap tasks;
+    struct str text;
 
-    q->rows++;
-    if (q->json) {
-        json_job(q->json_out, j, q->only_state);
+    if (!some && !q->expand) {
+        columns_row(&q->columns, row, &q->scratch, &q->rows.text);
         return;
     }
-    if (q->expand && j->array_tasks && *j->array_tasks) {
-        struct bitmap tasks;
-        char *text = mem_copy(j->array_tasks), *percent = strchr(text, '%');
-
-        if (percent)
-            *percent = '\0';
-        bitmap_init(&tasks, 4000001);
-        if (bitmap_parse(&tasks, text, NULL) == 0)
-            for (size_t t = bitmap_first(&tasks); t < tasks.bits; t = bitmap_next(&tasks, t)) {
-                snprintf(row.one_task, sizeof row.one_task, "%zu", t);
-                columns_row(&q->columns, &row, &q->scratch, stdout);
-            }
-        bitmap_fini(&tasks);
-        free(text);
-        return;
+    tasks_parse(row->job->array_tasks, &tasks);
+    if (some)
+        for (size_t t = bitmap_first(&tasks); t < tasks.bits; t = bitmap_next(&tasks, t))
+            if (!bitmap_test(asked, t))
+                bitmap_clear(&tasks, t);
+    str_init(&text);
+    for (size_t t = bitmap_first(&tasks); q->expand && t < tasks.bits; t = bitmap_next(&tasks, t)) {
+        str_clear(&text);
+        str_addf(&text, "%zu", t);
+        row->tasks = text.text;
+        columns_row(&q->columns, row, &q->scratch, &q->rows.text);
     }
-    columns_row(&q->columns, &row, &q->scratch, stdout);
+    if (!q->expand && !bitmap_empty(&tasks)) {
+        bitmap_print_steps(&tasks, &text);
+        row->tasks = text.text;
+        columns_row(&q->columns, row, &q->scratch, &q->rows.text);
+    }
+    str_fini(&text);
+    bitmap_fini(&tasks);
 }
 
 static int job_part(void *arg, void *part)
@@ -280,25 +258,49 @@ static int job_part(void *arg, void *part)
     struct squeue *q = arg;
     const Wire__JobsReply *r = part;
 
-    q->now_s = r->wall_ms / 1000;
     if (!q->cluster && r->cluster)
         q->cluster = mem_copy(r->cluster);
+    if (q->json && !q->json_out)
+        q->json_out = json_begin("squeue", "jobs");
     for (size_t i = 0; i < r->n_jobs; i++) {
-        size_t n;
-        uint8_t *bytes;
+        struct job_row row = { r->jobs[i], r->wall_ms / 1000, q->cluster, q->time_format, NULL };
 
         if (!row_wanted(q, r->jobs[i]))
             continue;
-        n = wire__job_info__get_packed_size(r->jobs[i]);
-        bytes = mem_alloc(n + 1);
-        wire__job_info__pack(r->jobs[i], bytes);
-        if ((q->kept_count & (q->kept_count - 1)) == 0)
-            q->kept = mem_grow(q->kept, q->kept_count ? q->kept_count * 2 : 16, sizeof *q->kept);
-        q->kept[q->kept_count] = wire__job_info__unpack(NULL, n, bytes);
-        free(bytes);
-        q->kept_count += q->kept[q->kept_count] != NULL;
+        q->shown++;
+        if (q->json) {
+            json_job(q->json_out, r->jobs[i], q->only_state);
+            continue;
+        }
+        if (r->jobs[i]->array_tasks && *r->jobs[i]->array_tasks)
+            tasks_print(q, &row);
+        else
+            columns_row(&q->columns, &row, &q->scratch, &q->rows.text);
+        rows_add_job(&q->rows, &row);
     }
     return !r->last;
+}
+
+/* -s 12: all steps of it; -s 12.0, 12.batch: that one. */
+static bool step_wanted(const struct squeue *q, const Wire__StepInfo *s)
+{
+    const char *id = s->id_text ? s->id_text : "";
+
+    for (size_t k = 0; k < q->steps.count; k++) {
+        size_t n = strlen(q->steps.words[k]);
+
+        if (!strncmp(id, q->steps.words[k], n) && (id[n] == '\0' || id[n] == '.'))
+            return true;
+    }
+    return q->steps.count == 0;
+}
+
+static bool list_names_one(const struct list *l, const char *value)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (!strcmp(l->words[i], value ? value : ""))
+            return true;
+    return l->count == 0;
 }
 
 static int step_part(void *arg, void *part)
@@ -307,58 +309,60 @@ static int step_part(void *arg, void *part)
     const Wire__StepsReply *r = part;
 
     for (size_t i = 0; i < r->n_steps; i++) {
-        struct step_row row = { r->steps[i], r->wall_ms / 1000, getenv("SLURM_TIME_FORMAT") };
-        bool wanted = q->steps.count == 0;
+        const Wire__StepInfo *s = r->steps[i];
+        struct step_row row = { s, r->wall_ms / 1000, q->time_format };
 
-        for (size_t k = 0; k < q->steps.count; k++) {
-            const char *id = r->steps[i]->id_text ? r->steps[i]->id_text : "";
-
-            wanted |= !strcmp(id, q->steps.words[k]) || (!strncmp(id, q->steps.words[k], strlen(q->steps.words[k])) && id[strlen(q->steps.words[k])] == '.');
-        }
-        if (!wanted || r->steps[i]->state != JOB_RUNNING)
+        if (s->state != JOB_RUNNING || !step_wanted(q, s) || !list_names_one(&q->partitions, s->partition) || !list_names_one(&q->names, s->name) ||
+            (q->notme && s->uid == getuid()))
             continue;
-        columns_row(&q->columns, &row, &q->scratch, stdout);
+        q->shown++;
+        columns_row(&q->columns, &row, &q->scratch, &q->rows.text);
+        rows_add_step(&q->rows, &row);
     }
     return !r->last;
 }
 
 /* ---- one look ------------------------------------------------------------------------------------------------------------------ */
 
-static void date_line(void)
+static int look_failed(const struct spur_error *err, int number)
 {
-    char text[64];
-    time_t now = time(NULL);
-    struct tm tm;
-
-    strftime(text, sizeof text, "%a %b %d %H:%M:%S %Y", localtime_r(&now, &tm));
-    puts(text);
-}
-
-static int look_failed(const struct spur_error *err, bool is_json)
-{
-    (void)is_json;
-    fprintf(stderr, "slurm_load_jobs error: %s\n", err->text);
+    fprintf(stderr, "%s: %s\n", number == ERRNO_NODE_NAME ? "squeue: error" : "slurm_load_jobs error", err->text);
     return 1;
 }
 
-static int steps_look(struct squeue *q, struct client *c, const uint32_t *uids, size_t uid_count)
+static int steps_ask(struct squeue *q, struct client *c, const Wire__JobsRequest *who, int *number, struct spur_error *err)
 {
     Wire__StepsRequest request = WIRE__STEPS_REQUEST__INIT;
-    struct spur_error err = { 0 };
-    uint32_t *ids = mem_array(q->jobs.count + 1, sizeof *ids);
-    int number, rc;
 
-    for (size_t i = 0; i < q->jobs.count; i++)
-        if (number_u32(q->jobs.words[i], &ids[request.n_job_ids]))
-            request.n_job_ids++;
-    request.job_ids = ids;
-    request.uids = (uint32_t *)(uintptr_t)uids;
-    request.n_uids = uid_count;
-    if (!q->no_header)
-        columns_heading(&q->columns, stdout);
-    rc = client_stream(c, WIRE__MESSAGE_TYPE__STEPS, &request.base, WIRE__MESSAGE_TYPE__STEPS_PART, &wire__steps_reply__descriptor, step_part, q, &number, &err);
-    free(ids);
-    return rc < 0 ? look_failed(&err, q->json) : 0;
+    request.id_texts = q->jobs.words;
+    request.n_id_texts = q->jobs.count;
+    request.uids = who->uids;
+    request.n_uids = who->n_uids;
+    return client_stream(c, WIRE__MESSAGE_TYPE__STEPS, &request.base, WIRE__MESSAGE_TYPE__STEPS_PART, &wire__steps_reply__descriptor, step_part, q, number, err);
+}
+
+static int jobs_ask(struct squeue *q, struct client *c, Wire__JobsRequest *r, int *number, struct spur_error *err)
+{
+    r->id_texts = q->jobs.words;           r->n_id_texts = q->jobs.count;
+    r->names = q->names.words;             r->n_names = q->names.count;
+    r->partitions = q->partitions.words;   r->n_partitions = q->partitions.count;
+    r->accounts = q->accounts.words;       r->n_accounts = q->accounts.count;
+    r->states = q->states.words;           r->n_states = q->states.count;
+    r->nodes = q->nodes.words;             r->n_nodes = q->nodes.count;
+    r->qos = q->qos.words;                 r->n_qos = q->qos.count;
+    r->reservations = q->reservations.words; r->n_reservations = q->reservations.count;
+    r->licenses = q->licenses.words;       r->n_licenses = q->licenses.count;
+    r->has_fields = 1;
+    r->fields = q->json ? ~UINT64_C(0) : columns_needs(&q->columns) | rows_needs(&q->rows);
+    return client_stream(c, WIRE__MESSAGE_TYPE__JOBS, &r->base, WIRE__MESSAGE_TYPE__JOBS_PART, &wire__jobs_reply__descriptor, job_part, q, number, err);
+}
+
+/* A user without jobs may be one without an account: that is said, and is no error. */
+static void users_check(char *const *users, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!getpwnam(users[i]))
+            fprintf(stderr, "squeue: error: Invalid user: %s\n", users[i]);
 }
 
 static int look(struct squeue *q, struct client *c)
@@ -369,63 +373,52 @@ static int look(struct squeue *q, struct client *c)
     char **users = mem_array(q->users.count + 1, sizeof *users);
     int number = 0, rc;
 
-    for (size_t i = 0; i < q->users.count; i++)
+    for (size_t i = 0; i < q->users.count; i++) {
+        const struct passwd *pw;
+
         if (number_u32(q->users.words[i], &uids[request.n_uids]))
             request.n_uids++;
+        else if (q->show_steps && (pw = getpwnam(q->users.words[i])))
+            uids[request.n_uids++] = pw->pw_uid;
         else
             users[request.n_users++] = q->users.words[i];
+    }
     if (q->me)
         uids[request.n_uids++] = getuid();
-    if (q->show_steps) {
-        rc = steps_look(q, c, uids, request.n_uids);
-        free(uids);
-        free(users);
-        return rc;
-    }
     request.uids = uids;
     request.users = users;
-    request.id_texts = q->jobs.words;           request.n_id_texts = q->jobs.count;
-    request.names = q->names.words;             request.n_names = q->names.count;
-    request.partitions = q->partitions.words;   request.n_partitions = q->partitions.count;
-    request.accounts = q->accounts.words;       request.n_accounts = q->accounts.count;
-    request.states = q->states.words;           request.n_states = q->states.count;
-    request.nodes = q->nodes.words;             request.n_nodes = q->nodes.count;
-    request.qos = q->qos.words;                 request.n_qos = q->qos.count;
-    request.reservations = q->reservations.words; request.n_reservations = q->reservations.count;
-    request.licenses = q->licenses.words;       request.n_licenses = q->licenses.count;
-    request.has_fields = 1;
-    request.fields = q->json ? ~UINT64_C(0) : columns_needs(&q->columns);
-    if (q->sort && !q->json)
-        for (const char *p = q->sort; *p; p++)
-            request.fields |= sort_field(*p) ? sort_field(*p)->needs : 0;
-    rc = client_stream(c, WIRE__MESSAGE_TYPE__JOBS, &request.base, WIRE__MESSAGE_TYPE__JOBS_PART, &wire__jobs_reply__descriptor, job_part, q, &number, &err);
+    q->shown = 0;
+    if (q->show_steps && request.n_users)
+        rc = 0;                     /* users that nobody knows have no steps */
+    else
+        rc = q->show_steps ? steps_ask(q, c, &request, &number, &err) : jobs_ask(q, c, &request, &number, &err);
+    if (rc < 0) {
+        rc = look_failed(&err, number);
+    } else if (q->json) {
+        json_end(q->json_out ? q->json_out : json_begin("squeue", "jobs"));
+        q->json_out = NULL;
+    } else {
+        if (!q->shown)
+            users_check(request.users, request.n_users);
+        if (!q->no_header) {
+            if (q->clusters)
+                printf("CLUSTER: %s\n", client_hint(c)->cluster);
+            str_clear(&q->scratch);
+            columns_heading(&q->columns, &q->scratch);
+            fputs(q->scratch.text, stdout);
+        }
+        rows_show(&q->rows, stdout);
+    }
     free(uids);
     free(users);
-    if (rc < 0)
-        return look_failed(&err, q->json);
-    if (q->json)
-        q->json_out = json_begin("squeue", "jobs");
-    else if (!q->no_header)
-        columns_heading(&q->columns, stdout);
-    sorting = q;
-    if (q->kept_count > 1)
-        qsort(q->kept, q->kept_count, sizeof *q->kept, row_compare);
-    for (size_t i = 0; i < q->kept_count; i++) {
-        row_print(q, q->kept[i]);
-        wire__job_info__free_unpacked(q->kept[i], NULL);
-    }
-    if (q->json)
-        json_end(q->json_out);
-    free(q->kept);
-    q->kept = NULL;
-    q->kept_count = 0;
-    return 0;
+    return rc;
 }
 
 static int formats_choose(struct squeue *q, struct spur_error *err)
 {
     const struct column_field *fields = q->show_steps ? step_fields : job_fields;
     size_t count = q->show_steps ? step_field_count : job_field_count;
+    const char *order = q->sort ? q->sort : q->show_steps ? "P,i" : q->start ? "S" : "P,t,-p";
 
     if (!q->format && !q->names_format) {
         const char *env = getenv("SQUEUE_FORMAT"), *env2 = getenv("SQUEUE_FORMAT2");
@@ -443,16 +436,10 @@ static int formats_choose(struct squeue *q, struct spur_error *err)
         else
             q->format = FORMAT_DEFAULT;
     }
-    if (q->names_format)
-        return columns_parse_names(q->names_format, fields, count, &q->columns, err);
-    return columns_parse(q->format + strspn(q->format, " "), fields, count, &q->columns, err);
-}
-
-static void list_free(struct list *l)
-{
-    for (size_t i = 0; i < l->count; i++)
-        free(l->words[i]);
-    free(l->words);
+    if (q->names_format ? columns_parse_names(q->names_format, fields, count, &q->columns, err) < 0
+                        : columns_parse(q->format + strspn(q->format, " "), fields, count, &q->columns, err) < 0)
+        return err->code;
+    return rows_init(&q->rows, order, q->show_steps, err);
 }
 
 int cmd_squeue(int argc, char **argv)
@@ -469,12 +456,10 @@ int cmd_squeue(int argc, char **argv)
         return 1;
     }
     str_init(&q.scratch);
-    if (formats_choose(&q, &err) < 0) {
-        fprintf(stderr, "squeue: error: %s\n", err.text);
-        rc = 1;
-        goto out;
-    }
-    if (client_open(NULL, &c, &err) < 0) {
+    table_init(&q.wanted);
+    q.time_format = getenv("SLURM_TIME_FORMAT");
+    if (formats_choose(&q, &err) < 0 || wanted_read(&q, &err) < 0 || client_open(NULL, &c, &err) < 0 ||
+        cluster_is_own(q.clusters, client_hint(c)->cluster, &err) < 0) {
         fprintf(stderr, "squeue: error: %s\n", err.text);
         rc = 1;
         goto out;
@@ -492,10 +477,12 @@ int cmd_squeue(int argc, char **argv)
 out:
     client_close(c);
     columns_fini(&q.columns);
+    rows_fini(&q.rows);
+    wanted_fini(&q);
     str_fini(&q.scratch);
     free(q.cluster);
     struct list *const lists[] = { &q.jobs, &q.users, &q.names, &q.partitions, &q.accounts, &q.states, &q.nodes, &q.qos, &q.reservations, &q.licenses, &q.steps };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        list_free(lists[i]);
+        list_fini(lists[i]);
     return rc;
 }

@@ -24,6 +24,10 @@ static const char *width_parse(const char *p, struct column *col)
 {
     uint64_t width = 0;
 
+    if (*p == '#') {
+        col->fits = true;
+        p++;
+    }
     if (*p == '.') {
         col->right = true;
         p++;
@@ -32,6 +36,24 @@ static const char *width_parse(const char *p, struct column *col)
         width = width * 10 + (uint64_t)(*p++ - '0');
     col->width = (uint32_t)width;
     return p;
+}
+
+/* "%all": every letter of the table with a bar between. */
+static void columns_all(const struct column_field *fields, size_t field_count, struct str *text, struct columns *out)
+{
+    bool is_first = true;
+
+    for (size_t i = 0; i < field_count; i++) {
+        struct column col = { .field = &fields[i] };
+
+        if (!fields[i].letter)
+            continue;
+        if (!is_first)
+            str_add_char(text, '|');
+        is_first = false;
+        col.before = str_take(text);
+        *columns_add(out) = col;
+    }
 }
 
 int columns_parse(const char *format, const struct column_field *fields, size_t field_count, struct columns *out, struct spur_error *err)
@@ -52,6 +74,11 @@ int columns_parse(const char *format, const struct column_field *fields, size_t 
         if (p[1] == '%') {
             str_add_char(&text, '%');
             p += 2;
+            continue;
+        }
+        if (strncasecmp(p + 1, "all", 3) == 0) {
+            columns_all(fields, field_count, &text, out);
+            p += 4;
             continue;
         }
         p = width_parse(p + 1, &col);
@@ -107,8 +134,6 @@ int columns_parse_names(const char *format, const struct column_field *fields, s
         if (*p == ',')
             p++;
     }
-    if (!out->count)
-        return spur_fail(err, SPUR_EINVAL, "Invalid job format specification: it is empty");
     return 0;
 }
 
@@ -129,7 +154,13 @@ bool columns_have(const struct columns *c, const char *name)
     return false;
 }
 
-static void column_put(const struct column *col, const char *value, bool is_last, FILE *out)
+static void blanks_add(struct str *out, size_t n)
+{
+    while (n--)
+        str_add_char(out, ' ');
+}
+
+static void column_put(const struct column *col, const char *value, struct str *out)
 {
     size_t columns = utf8_columns(value), bytes = strlen(value);
     size_t pad = 0;
@@ -141,33 +172,48 @@ static void column_put(const struct column *col, const char *value, bool is_last
     if (col->width > columns)
         pad = col->width - columns;
     if (col->before)
-        fputs(col->before, out);
+        str_add(out, col->before);
     if (col->right)
-        fprintf(out, "%*s", (int)pad, "");
-    fwrite(value, 1, bytes, out);
-    if (!col->right && (!is_last || col->width))
-        fprintf(out, "%*s", (int)pad, "");
+        blanks_add(out, pad);
+    str_add_n(out, value, bytes);
+    if (!col->right)
+        blanks_add(out, pad);
     if (col->after)
-        fputs(col->after, out);
+        str_add(out, col->after);
 }
 
-void columns_heading(const struct columns *c, FILE *out)
+void columns_heading(const struct columns *c, struct str *out)
 {
     for (size_t i = 0; i < c->count; i++)
-        column_put(&c->list[i], c->list[i].field->heading, i + 1 == c->count, out);
-    fputs(c->tail ? c->tail : "", out);
-    fputc('\n', out);
+        column_put(&c->list[i], c->list[i].field->heading, out);
+    str_add(out, c->tail ? c->tail : "");
+    str_add_char(out, '\n');
 }
 
-void columns_row(const struct columns *c, const void *row, struct str *scratch, FILE *out)
+void columns_row(const struct columns *c, const void *row, struct str *scratch, struct str *out)
 {
     for (size_t i = 0; i < c->count; i++) {
         str_clear(scratch);
         c->list[i].field->print(row, scratch);
-        column_put(&c->list[i], scratch->text, i + 1 == c->count, out);
+        column_put(&c->list[i], scratch->text, out);
     }
-    fputs(c->tail ? c->tail : "", out);
-    fputc('\n', out);
+    str_add(out, c->tail ? c->tail : "");
+    str_add_char(out, '\n');
+}
+
+void columns_fit(struct columns *c, const void *row, struct str *scratch)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        size_t width;
+
+        if (!c->list[i].fits)
+            continue;
+        str_clear(scratch);
+        c->list[i].field->print(row, scratch);
+        width = utf8_columns(scratch->text);
+        if (width > c->list[i].width && width < WIDTH_MAX)
+            c->list[i].width = (uint32_t)width;
+    }
 }
 
 void columns_fini(struct columns *c)

@@ -26,17 +26,33 @@ static void moment(const struct job_row *r, struct str *out, int64_t s)
         str_add(out, "N/A");
 }
 
-void job_id_print(const Wire__JobInfo *j, const char *one_task, bool cut, struct str *out)
+/* The pending tasks of an array, cut as Slurm cuts them: at SLURM_BITSTR_LEN characters (64; 0: never), the %limit stays. */
+void job_tasks_print(const char *tasks, struct str *out)
+{
+    const char *percent = strchr(tasks, '%'), *env = getenv("SLURM_BITSTR_LEN");
+    size_t n = percent ? (size_t)(percent - tasks) : strlen(tasks);
+    uint32_t most = 64;
+
+    if (env)
+        number_u32(env, &most);
+    if (most >= 4 && n >= most) {
+        str_add_n(out, tasks, most - 4);
+        str_add(out, "...");
+        str_add(out, percent ? percent : "");
+    } else {
+        str_add(out, tasks);
+    }
+}
+
+void job_id_print(const Wire__JobInfo *j, const char *only, struct str *out)
 {
     if (j->array_tasks && *j->array_tasks) {
         uint32_t id = j->array_job_id ? j->array_job_id : j->job_id;
+        bool is_one = only && only[strspn(only, "0123456789")] == '\0';
 
-        if (one_task && *one_task)
-            str_addf(out, "%u_%s", id, one_task);
-        else if (cut && strlen(j->array_tasks) > 64 && !getenv("SLURM_BITSTR_LEN"))
-            str_addf(out, "%u_[%.61s...]", id, j->array_tasks);
-        else
-            str_addf(out, "%u_[%s]", id, j->array_tasks);
+        str_addf(out, is_one ? "%u_" : "%u_[", id);
+        job_tasks_print(only ? only : j->array_tasks, out);
+        str_add(out, is_one ? "" : "]");
     } else if (j->array_job_id) {
         str_addf(out, "%u_%u", j->array_job_id, j->array_task_id);
     } else {
@@ -69,16 +85,14 @@ static void gres_print(struct str *out, const char *text) { text_or(out, text, "
 
 FIELD(account) { text_or(out, SPEC(account), "(null)"); }
 FIELD(accrue) { moment(ROW, out, J->accrue_wall_s); }
-FIELD(admin_comment) { text_or(out, SPEC(admin_comment), ""); }
+FIELD(admin_comment) { text_or(out, SPEC(admin_comment), "(null)"); }
 FIELD(alloc_nodes) { text_or(out, SPEC(alloc_node), ""); }
-FIELD(alloc_sid) { str_addf(out, "%s:%u", J->spec && J->spec->alloc_node ? J->spec->alloc_node : "", J->spec ? J->spec->alloc_sid : 0); }
+FIELD(alloc_sid) { number(out, SPEC(alloc_sid)); }
 FIELD(array_job_id) { number(out, J->array_job_id ? J->array_job_id : J->job_id); }
 FIELD(array_task_id)
 {
-    if (ROW->one_task[0])
-        str_add(out, ROW->one_task);
-    else if (J->array_tasks && *J->array_tasks)
-        str_add(out, J->array_tasks);
+    if (J->array_tasks && *J->array_tasks)
+        job_tasks_print(ROW->tasks ? ROW->tasks : J->array_tasks, out);
     else if (J->array_job_id)
         number(out, J->array_task_id);
     else
@@ -100,26 +114,33 @@ FIELD(sockets) { star_or(out, SPEC(sockets_per_node)); }
 FIELD(threads) { star_or(out, SPEC(threads_per_core)); }
 FIELD(sct) { star_or(out, SPEC(sockets_per_node)); str_add_char(out, ':'); star_or(out, SPEC(cores_per_socket)); str_add_char(out, ':'); star_or(out, SPEC(threads_per_core)); }
 FIELD(core_spec) { if (J->spec && J->spec->has_core_spec) number(out, J->spec->core_spec); else str_add(out, "N/A"); }
-FIELD(cpus_per_task) { if (J->spec && J->spec->has_cpus_per_task) number(out, J->spec->cpus_per_task); else str_add(out, "N/A"); }
+FIELD(cpus_per_task) { if (J->spec && J->spec->has_cpus_per_task) number(out, J->spec->cpus_per_task); else str_add(out, "1"); }
 FIELD(cpus_per_tres) { if (SPEC(cpus_per_gpu)) str_addf(out, "gres:gpu:%u", J->spec->cpus_per_gpu); else str_add(out, "N/A"); }
 FIELD(mem_per_tres) { if (SPEC(mem_per_gpu_mib)) str_addf(out, "gres:gpu:%llu", (unsigned long long)J->spec->mem_per_gpu_mib); else str_add(out, "N/A"); }
 FIELD(deadline) { moment(ROW, out, SPEC(deadline_wall_s)); }
 FIELD(dependency) { text_or(out, J->dependency, "(null)"); }
-FIELD(derived) { str_addf(out, "%d:%d", J->derived_status >> 8 & 255, J->derived_status & 127); }
-FIELD(exit_code) { str_addf(out, "%d:%d", J->exit_status >> 8 & 255, J->exit_status & 127); }
+FIELD(derived) { str_addf(out, "%d", J->derived_status); }         /* as wait() gives it: 256 is exit 1 */
+FIELD(exit_code) { str_addf(out, "%d", J->exit_status); }
 FIELD(eligible) { moment(ROW, out, J->eligible_wall_s); }
-FIELD(end) { moment(ROW, out, J->state == JOB_PENDING ? 0 : J->end_wall_s); }
+FIELD(end)
+{
+    if (J->start_wall_s && !J->end_wall_s && J->time_limit_min == MINUTES_UNLIMITED)
+        str_add(out, "NONE");
+    else
+        moment(ROW, out, J->end_wall_s);
+}
+FIELD(zero_time) { (void)row; str_add(out, "0:00"); }
+FIELD(not_here) { (void)row; str_add(out, "NA"); }
 FIELD(exc_nodes) { text_or(out, SPEC(exc_nodes), ""); }
 FIELD(features) { text_or(out, SPEC(features), "(null)"); }
-FIELD(prefer) { text_or(out, SPEC(prefer), "N/A"); }
+FIELD(prefer) { text_or(out, SPEC(prefer), "(null)"); }
 FIELD(group) { text_or(out, J->group, ""); if (!J->group) number(out, J->gid); }
 FIELD(gid) { number(out, J->gid); }
-FIELD(job_array_id) { job_id_print(J, ROW->one_task, true, out); }
+FIELD(job_array_id) { job_id_print(J, ROW->tasks, out); }
 FIELD(job_id) { number(out, J->job_id); }
 FIELD(last_sched) { moment(ROW, out, J->last_sched_wall_s); }
 FIELD(licenses) { text_or(out, SPEC(licenses), "(null)"); }
-FIELD(max_cpus) { (void)row; str_add(out, "0"); }
-FIELD(max_nodes) { number(out, SPEC(max_nodes)); }
+FIELD(max_nodes) { number(out, J->num_nodes_max ? J->num_nodes_max : J->num_nodes); }
 FIELD(min_cpus)
 {
     uint32_t n = SPEC(min_cpus_node), per = SPEC(cpus_per_task) ? SPEC(cpus_per_task) : 1;
@@ -137,7 +158,7 @@ FIELD(min_memory)
     else
         str_add(out, "0");
 }
-FIELD(min_time) { if (J->spec && J->spec->has_time_min_min) minutes_print_short(J->spec->time_min_min, out); else str_add(out, "N/A"); }
+FIELD(min_time) { if (J->spec && J->spec->has_time_min_min) minutes_print_short(J->spec->time_min_min, out); else str_add(out, "0:00"); }
 FIELD(tmp) { mebibytes_print(SPEC(tmp_mib), out); }
 FIELD(name) { text_or(out, SPEC(name), ""); }
 FIELD(network) { text_or(out, SPEC(network), "(null)"); }
@@ -157,11 +178,16 @@ FIELD(oversubscribe)
     str_add(out, !e ? "OK" : word_eq(e, "oversubscribe") ? "YES" : word_eq(e, "user") ? "USER" : "NO");
 }
 FIELD(partition) { text_or(out, J->partition, ""); }
-FIELD(pending) { str_addf(out, "%lld", (long long)((J->start_wall_s ? J->start_wall_s : ROW->now_s) - J->submit_wall_s)); }
+FIELD(pending)
+{
+    int64_t until = J->start_wall_s && J->start_wall_s < ROW->now_s ? J->start_wall_s : ROW->now_s;
+
+    str_addf(out, "%lld", (long long)(until > J->submit_wall_s ? until - J->submit_wall_s : 0));
+}
 FIELD(preempt) { moment(ROW, out, J->preempt_wall_s); }
 FIELD(priority) { str_addf(out, "%.14f", (double)J->priority / 4294967295.0); }
 FIELD(priority_long) { number(out, J->priority); }
-FIELD(profile) { (void)row; str_add(out, "N/A"); }
+FIELD(profile) { (void)row; str_add(out, "NotSet"); }
 FIELD(qos) { text_or(out, J->qos ? J->qos : SPEC(qos), "(null)"); }
 FIELD(reason) { text_or(out, J->reason, "None"); }
 FIELD(req_nodes) { text_or(out, SPEC(req_nodes), ""); }
@@ -201,7 +227,7 @@ FIELD(tres_socket) { gres_print(out, SPEC(tres_per_socket)); }
 FIELD(tres_task) { gres_print(out, SPEC(tres_per_task)); }
 FIELD(uid) { number(out, J->uid); }
 FIELD(user) { if (J->user && *J->user) str_add(out, J->user); else number(out, J->uid); }
-FIELD(wait4switch) { number(out, SPEC(switch_wait_s)); }
+FIELD(wait4switch) { seconds_print_short(SPEC(switch_wait_s), out); }
 FIELD(wckey) { text_or(out, SPEC(wckey), "(null)"); }
 FIELD(work_dir) { text_or(out, SPEC(work_dir), ""); }
 
@@ -212,34 +238,34 @@ const struct column_field job_fields[] = {
     F("Account", 'a', "ACCOUNT", S, account), F("AccrueTime", 0, "ACCRUE_TIME", 0, accrue), F("admin_comment", 0, "ADMIN_COMMENT", S, admin_comment),
     F("AllocNodes", 0, "ALLOC_NODES", S, alloc_nodes), F("AllocSID", 0, "ALLOC_SID", S, alloc_sid), F("ArrayJobId", 'F', "ARRAY_JOB_ID", 0, array_job_id),
     F("ArrayTaskId", 'K', "ARRAY_TASK_ID", 0, array_task_id), F("AssocId", 0, "ASSOC_ID", 0, zero), F("BatchFlag", 0, "BATCH_FLAG", S, batch_flag),
-    F("BatchHost", 'B', "EXEC_HOST", 0, batch_host), F("BoardsPerNode", 0, "BOARDS_PER_NODE", 0, na), F("BurstBuffer", 0, "BURST_BUFFER", 0, null),
-    F("BurstBufferState", 0, "BURST_BUFFER_STATE", 0, empty), F("Cluster", 0, "CLUSTER", 0, cluster), F("ClusterFeature", 0, "CLUSTER_FEATURES", 0, null),
+    F("BatchHost", 'B', "EXEC_HOST", 0, batch_host), F("BoardsPerNode", 0, "BOARDS_PER_NODE", 0, zero), F("BurstBuffer", 0, "BURST_BUFFER", 0, null),
+    F("BurstBufferState", 0, "BURST_BUFFER_STATE", 0, null), F("Cluster", 0, "CLUSTER", 0, cluster), F("ClusterFeature", 0, "CLUSTER_FEATURES", 0, null),
     F("Command", 'o', "COMMAND", S, command), F("Comment", 'k', "COMMENT", S, comment), F("Container", 0, "CONTAINER", 0, null), F("ContainerId", 0, "CONTAINER_ID", 0, null),
     F("Contiguous", 'O', "CONTIGUOUS", S, contiguous), F("Cores", 'I', "CORES_PER_SOCKET", S, cores), F("CoreSpec", 'X', "CORE_SPEC", S, core_spec),
     F("CPUsPerTask", 0, "CPUS_PER_TASK", S, cpus_per_task), F("cpus-per-task", 0, "CPUS_PER_TASK", S, cpus_per_task), F("cpus-per-tres", 0, "CPUS_PER_TRES", S, cpus_per_tres),
-    F("CronJob", 0, "CRON_JOB", 0, zero), F("Deadline", 0, "DEADLINE", S, deadline), F("DelayBoot", 0, "DELAY_BOOT", 0, zero), F("Dependency", 'E', "DEPENDENCY", T, dependency),
+    F("CronJob", 0, "CRON_JOB", 0, zero), F("Deadline", 0, "DEADLINE", S, deadline), F("DelayBoot", 0, "DELAY_BOOT", 0, zero_time), F("Dependency", 'E', "DEPENDENCY", T, dependency),
     F("DerivedEC", 0, "DERIVED_EC", 0, derived), F("EligibleTime", 0, "ELIGIBLE_TIME", 0, eligible), F("EndTime", 'e', "END_TIME", 0, end), F("ExcNodes", 'x', "EXC_NODES", S, exc_nodes),
     F("Exclusive", 0, "EXCLUSIVE", S, oversubscribe), F("exit_code", 0, "EXIT_CODE", 0, exit_code), F("Feature", 'f', "FEATURES", S, features),
     F("Gres", 'b', "TRES_PER_NODE", S, tres_node), F("GroupId", 'G', "GROUP", 0, gid), F("GroupName", 'g', "GROUP", T, group), F("HetJobId", 0, "HET_JOB_ID", 0, na),
     F("HetJobIdSet", 0, "HET_JOB_ID_SET", 0, na), F("HetJobOffset", 0, "HET_JOB_OFFSET", 0, na), F("JobArrayId", 'i', "JOBID", 0, job_array_id), F("JobId", 'A', "JOBID", 0, job_id),
     F("LastSchedEval", 0, "LAST_SCHED_EVAL", 0, last_sched), F("Licenses", 'W', "LICENSES", S, licenses), F("LicensesAlloc", 0, "LICENSES_ALLOC", 0, null),
-    F("MaxCPUs", 0, "MAX_CPUS", 0, max_cpus), F("MaxNodes", 0, "MAX_NODES", S, max_nodes), F("mem-per-tres", 0, "MEM_PER_TRES", S, mem_per_tres), F("MCSLabel", 0, "MCSLABEL", 0, na),
-    F("MinCPUs", 'c', "MIN_CPUS", S, min_cpus), F("MinMemory", 'm', "MIN_MEMORY", S, min_memory), F("MinTime", 0, "MIN_TIME", S, min_time), F("MinTmpDisk", 'd', "MIN_TMP_DISK", S, tmp),
-    F("Name", 'j', "NAME", S, name), F("Network", 0, "NETWORK", S, network), F("Nice", 'y', "NICE", S, nice), F("NodeList", 'N', "NODELIST", 0, node_list), F("Nodes", 0, "NODELIST", 0, node_list),
-    F("NTPerCore", 0, "NTASKS_PER_CORE", S, per_core), F("NTPerNode", 0, "NTASKS_PER_NODE", S, per_node), F("NTPerSocket", 0, "NTASKS_PER_SOCKET", S, per_socket), F("NTPerBoard", 0, "NTASKS_PER_BOARD", 0, na),
-    F("NumCPUs", 'C', "CPUS", 0, num_cpus), F("NumNodes", 'D', "NODES", 0, num_nodes), F("NumTasks", 0, "TASKS", 0, num_tasks), F("Origin", 0, "ORIGIN", 0, na), F("OriginRaw", 0, "ORIGIN_RAW", 0, na),
+    F("MaxCPUs", 0, "MAX_CPUS", 0, num_cpus), F("MaxNodes", 0, "MAX_NODES", 0, max_nodes), F("mem-per-tres", 0, "MEM_PER_TRES", S, mem_per_tres), F("MCSLabel", 0, "MCSLABEL", 0, null),
+    F("MinCPUs", 'c', "MIN_CPUS", S, min_cpus), F("MinMemory", 'm', "MIN_MEMORY", S, min_memory), F("MinTime", 0, "TIME_MIN", S, min_time), F("MinTmpDisk", 'd', "MIN_TMP_DISK", S, tmp),
+    F("Name", 'j', "NAME", S, name), F("Network", 0, "NETWORK", S, network), F("Nice", 'y', "NICE", S, nice), F("NodeList", 'N', "NODELIST", 0, node_list),
+    F("NTPerCore", 0, "NTASKS_PER_CORE", S, per_core), F("NTPerNode", 0, "NTASKS_PER_NODE", S, per_node), F("NTPerSocket", 0, "NTASKS_PER_SOCKET", S, per_socket), F("NTPerBoard", 0, "NTASKS_PER_BOARD", 0, zero),
+    F("NumCPUs", 'C', "CPUS", 0, num_cpus), F("NumNodes", 'D', "NODES", 0, num_nodes), F("NumTasks", 0, "TASKS", 0, num_tasks), F("Origin", 0, "ORIGIN", 0, not_here), F("OriginRaw", 0, "ORIGIN_RAW", 0, not_here),
     F("OverSubscribe", 'h', "OVER_SUBSCRIBE", S, oversubscribe), F("Shared", 0, "OVER_SUBSCRIBE", S, oversubscribe), F("PackJobId", 0, "HET_JOB_ID", 0, na), F("PackJobIdSet", 0, "HET_JOB_ID_SET", 0, na),
     F("PackJobOffset", 0, "HET_JOB_OFFSET", 0, na), F("Partition", 'P', "PARTITION", 0, partition), F("PendingTime", 0, "PENDING_TIME", 0, pending), F("PreemptTime", 0, "PREEMPT_TIME", 0, preempt),
     F("Prefer", 0, "PREFER", S, prefer), F("Priority", 'p', "PRIORITY", 0, priority), F("PriorityLong", 'Q', "PRIORITY", 0, priority_long), F("Profile", 0, "PROFILE", 0, profile),
     F("QOS", 'q', "QOS", S, qos), F("Reason", 'r', "REASON", 0, reason), F("ReasonList", 'R', "NODELIST(REASON)", T, reason_list), F("Reboot", 0, "REBOOT", 0, zero),
     F("ReqNodes", 'n', "REQ_NODES", S, req_nodes), F("ReqSwitch", 0, "REQ_SWITCH", S, req_switch), F("Requeue", 0, "REQUEUE", S, requeue), F("Reservation", 'v', "RESERVATION", S, reservation),
     F("ResizeTime", 0, "RESIZE_TIME", 0, na), F("RestartCnt", 0, "RESTART_COUNT", 0, restarts), F("Runtime", 0, "RUNTIME", 0, null), F("SchedNodes", 'Y', "SCHEDNODES", T, sched_nodes),
-    F("SCT", 'z', "S:C:T", S, sct), F("SegmentSize", 0, "SEGMENT_SIZE", 0, na), F("SiblingsActive", 0, "ACTIVE_SIBLINGS", 0, na), F("SiblingsActiveRaw", 0, "ACTIVE_SIBLINGS_RAW", 0, na),
-    F("SiblingsViable", 0, "VIABLE_SIBLINGS", 0, na), F("SiblingsViableRaw", 0, "VIABLE_SIBLINGS_RAW", 0, na), F("SLUID", 's', "SLUID", 0, empty), F("Sockets", 'H', "SOCKETS_PER_NODE", S, sockets),
-    F("SPerBoard", 0, "SOCKETS_PER_BOARD", 0, na), F("StartTime", 'S', "START_TIME", 0, start), F("State", 'T', "STATE", 0, state), F("StateCompact", 't', "ST", 0, state_compact),
+    F("SCT", 'z', "S:C:T", S, sct), F("SegmentSize", 0, "SEGMENT_SIZE", 0, na), F("SiblingsActive", 0, "ACTIVE_SIBLINGS", 0, not_here), F("SiblingsActiveRaw", 0, "ACTIVE_SIBLINGS_RAW", 0, not_here),
+    F("SiblingsViable", 0, "VIABLE_SIBLINGS", 0, not_here), F("SiblingsViableRaw", 0, "VIABLE_SIBLINGS_RAW", 0, not_here), F("SLUID", 's', "SLUID", 0, empty), F("Sockets", 'H', "SOCKETS_PER_NODE", S, sockets),
+    F("SPerBoard", 0, "SOCKETS_PER_BOARD", 0, zero), F("StartTime", 'S', "START_TIME", 0, start), F("State", 'T', "STATE", 0, state), F("StateCompact", 't', "ST", 0, state_compact),
     F("StdErr", 0, "STDERR", JOB_FIELD_PATHS, stderr), F("StdIn", 0, "STDIN", JOB_FIELD_PATHS, stdin), F("StdOut", 0, "STDOUT", JOB_FIELD_PATHS, stdout), F("SubmitTime", 'V', "SUBMIT_TIME", 0, submit),
-    F("system_comment", 0, "SYSTEM_COMMENT", 0, empty), F("Threads", 'J', "THREADS_PER_CORE", S, threads), F("TimeLeft", 'L', "TIME_LEFT", 0, time_left), F("TimeLimit", 'l', "TIME_LIMIT", 0, time_limit),
-    F("TimeUsed", 'M', "TIME", 0, time_used), F("Tres", 0, "TRES", JOB_FIELD_TRES, tres), F("tres-alloc", 0, "TRES_ALLOC", JOB_FIELD_TRES, tres), F("tres-bind", 0, "TRES_BIND", S, tres_bind),
+    F("system_comment", 0, "SYSTEM_COMMENT", 0, null), F("Threads", 'J', "THREADS_PER_CORE", S, threads), F("TimeLeft", 'L', "TIME_LEFT", 0, time_left), F("TimeLimit", 'l', "TIME_LIMIT", 0, time_limit),
+    F("TimeUsed", 'M', "TIME", 0, time_used), F("Tres", 0, "TRES_ALLOC", JOB_FIELD_TRES, tres), F("tres-alloc", 0, "TRES_ALLOC", JOB_FIELD_TRES, tres), F("tres-bind", 0, "TRES_BIND", S, tres_bind),
     F("tres-freq", 0, "TRES_FREQ", S, tres_freq), F("tres-per-job", 0, "TRES_PER_JOB", S, tres_job), F("tres-per-node", 0, "TRES_PER_NODE", S, tres_node), F("tres-per-socket", 0, "TRES_PER_SOCKET", S, tres_socket),
     F("tres-per-task", 0, "TRES_PER_TASK", S, tres_task), F("UserId", 'U', "UID", 0, uid), F("UserName", 'u', "USER", 0, user), F("Wait4Switch", 0, "WAIT4SWITCH", S, wait4switch),
     F("WCKey", 'w', "WCKEY", S, wckey), F("WorkDir", 'Z', "WORK_DIR", S, work_dir),

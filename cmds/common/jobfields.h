@@ -11,7 +11,7 @@ struct job_row {                    /* what a field prints from */
     int64_t now_s;                  /* the controller's clock */
     const char *cluster;
     const char *time_format;        /* SLURM_TIME_FORMAT */
-    char     one_task[24];          /* -r: the pending task this line is; "" for the whole rest */
+    const char *tasks;              /* the pending tasks this line stands for, "3" or "0,6"; NULL: all that wait */
 };
 extern const struct column_field job_fields[];
 extern const size_t job_field_count;
@@ -20,7 +20,8 @@ struct step_row { const Wire__StepInfo *step; int64_t now_s; const char *time_fo
 extern const struct column_field step_fields[];
 extern const size_t step_field_count;
 
-void job_id_print(const Wire__JobInfo *j, const char *one_task, bool cut, struct str *out);     /* "12", "12_3", "12_[1-9%2]" */
+void job_id_print(const Wire__JobInfo *j, const char *only, struct str *out);  /* "12", "12_3", "12_[1-9%2]"; only: as in job_row.tasks */
+void job_tasks_print(const char *tasks, struct str *out);                      /* "1-9%2", cut when it is long */
 void job_reason_print(const Wire__JobInfo *j, struct str *out);                                /* nodes, or "(Priority)" */
 int64_t job_time_left_s(const Wire__JobInfo *j);                                               /* INT64_MAX: unlimited */
 

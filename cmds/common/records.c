@@ -10,8 +10,12 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/hostlist.h"
+#include "cmds/common/jobfields.h"
 #include "cmds/common/records.h"
 #include "state/state.h"
+
+#define SLURMD_PORT 6818        /* the usual one is not shown */
 
 void record_begin(struct record *r)
 {
@@ -115,7 +119,12 @@ static void job_head(struct record *r, const Wire__JobInfo *j, const Wire__JobSp
     if (j->array_job_id || (j->array_tasks && *j->array_tasks)) {
         record_pair(r, "ArrayJobId", "%u", j->array_job_id ? j->array_job_id : j->job_id);
         if (j->array_tasks && *j->array_tasks) {
-            record_pair(r, "ArrayTaskId", "%s", j->array_tasks);
+            struct str tasks;
+
+            str_init(&tasks);
+            job_tasks_print(j->array_tasks, &tasks);
+            record_pair(r, "ArrayTaskId", "%s", tasks.text);
+            str_fini(&tasks);
             if (j->array_throttle)
                 record_pair(r, "ArrayTaskThrottle", "%u", j->array_throttle);
         } else {
@@ -175,7 +184,59 @@ static void job_times(struct record *r, const Wire__JobInfo *j, const Wire__JobS
     str_fini(&run);
 }
 
-static void job_place(struct record *r, const Wire__JobInfo *j, const Wire__JobSpec *s)
+/* One node's share, without its name: nodes of equal shares stand on one line. */
+static void share_print(const Wire__NodeAlloc *a, struct str *out)
+{
+    struct bitmap cores = { a->n_cores * 64, a->cores };
+
+    str_add(out, " CPU_IDs=");
+    bitmap_print(&cores, out);
+    str_addf(out, " Mem=%" PRIu64 " GRES=", a->mem_mib);
+    for (size_t k = 0; k < a->n_gres; k++) {
+        const Wire__GresAlloc *g = a->gres[k];
+        uint64_t mask = g->mask;
+        struct bitmap devices = { 64, &mask };
+
+        str_addf(out, "%s%s%s%s:%" PRIu64, k ? "," : "", g->name, g->type && *g->type ? ":" : "", g->type ? g->type : "", g->count);
+        if (mask) {
+            str_add(out, "(IDX:");
+            bitmap_print(&devices, out);
+            str_add_char(out, ')');
+        }
+    }
+}
+
+/* With -d: what it holds on each node. */
+static void job_allocs(struct record *r, const Wire__JobInfo *j)
+{
+    struct str share, next;
+
+    record_line(r);
+    record_pair(r, "JOB_GRES", "%s", or_null(j->gres_alloc));
+    str_init(&share);
+    str_init(&next);
+    for (size_t i = 0, end; i < j->n_allocs; i = end) {
+        struct hostlist *names = hostlist_create();
+
+        str_clear(&share);
+        share_print(j->allocs[i], &share);
+        for (end = i; end < j->n_allocs; end++) {
+            str_clear(&next);
+            share_print(j->allocs[end], &next);
+            if (strcmp(share.text, next.text) != 0)
+                break;
+            hostlist_add(names, j->allocs[end]->name);
+        }
+        str_add(&r->text, r->one_line ? " Nodes=" : "\n     Nodes=");
+        hostlist_print(names, &r->text);
+        str_add(&r->text, share.text);
+        hostlist_destroy(names);
+    }
+    str_fini(&share);
+    str_fini(&next);
+}
+
+static void job_place(struct record *r, const Wire__JobInfo *j, const Wire__JobSpec *s, bool details)
 {
     char sockets[16], cores[16], threads[16], spec[16];
     uint32_t per = s->has_cpus_per_task && s->cpus_per_task ? s->cpus_per_task : 1, least = per;
@@ -216,6 +277,8 @@ static void job_place(struct record *r, const Wire__JobInfo *j, const Wire__JobS
     record_pair(r, "NtasksPerN:B:S:C", "%u:0:%s:%s", s->ntasks_per_node, s->ntasks_per_socket ? (snprintf(sockets, sizeof sockets, "%u", s->ntasks_per_socket), sockets) : "*",
                 s->ntasks_per_core ? (snprintf(cores, sizeof cores, "%u", s->ntasks_per_core), cores) : "*");
     record_pair(r, "CoreSpec", "%s", spec);
+    if (details)
+        job_allocs(r, j);
     record_line(r);
     if (s->ntasks_per_node && s->ntasks_per_node * per > least)
         least = s->ntasks_per_node * per;
@@ -229,44 +292,6 @@ static void job_place(struct record *r, const Wire__JobInfo *j, const Wire__JobS
     record_size(r, "MinTmpDiskNode", s->tmp_mib);
 }
 
-/* With -d: what it holds on each node. */
-static void job_allocs(struct record *r, const Wire__JobInfo *j)
-{
-    if (j->gres_alloc && *j->gres_alloc) {
-        record_line(r);
-        record_pair(r, "JOB_GRES", "%s", j->gres_alloc);
-    }
-    for (size_t i = 0; i < j->n_allocs; i++) {
-        const Wire__NodeAlloc *a = j->allocs[i];
-        struct bitmap cores = { a->n_cores * 64, a->cores };
-        struct str ids, gres;
-
-        str_init(&ids);
-        str_init(&gres);
-        bitmap_print(&cores, &ids);
-        for (size_t k = 0; k < a->n_gres; k++) {
-            const Wire__GresAlloc *g = a->gres[k];
-            uint64_t mask = g->mask;
-            struct bitmap devices = { 64, &mask };
-
-            str_addf(&gres, "%s%s%s%s:%" PRIu64, k ? "," : "", g->name, g->type && *g->type ? ":" : "", g->type ? g->type : "", g->count);
-            if (mask) {
-                str_add(&gres, "(IDX:");
-                bitmap_print(&devices, &gres);
-                str_add_char(&gres, ')');
-            }
-        }
-        str_add(&r->text, r->one_line ? " " : "\n     ");
-        r->at_start = true;
-        record_pair(r, "Nodes", "%s", a->name);
-        record_pair(r, "CPU_IDs", "%s", ids.text);
-        record_pair(r, "Mem", "%" PRIu64, a->mem_mib);
-        record_pair(r, "GRES", "%s", gres.text);
-        str_fini(&ids);
-        str_fini(&gres);
-    }
-}
-
 void record_job(struct record *r, const Wire__JobInfo *j, bool details)
 {
     static const Wire__JobSpec none = WIRE__JOB_SPEC__INIT;
@@ -275,12 +300,12 @@ void record_job(struct record *r, const Wire__JobInfo *j, bool details)
         { "TresPerTask", s->tres_per_task }, { "TresBind", s->tres_bind }, { "TresFreq", s->tres_freq } };
 
     job_head(r, j, s);
-    if (details)
+    if (details) {
+        record_line(r);
         record_pair(r, "DerivedExitCode", "%d:%d", j->derived_status >> 8 & 255, j->derived_status & 127);
+    }
     job_times(r, j, s);
-    job_place(r, j, s);
-    if (details)
-        job_allocs(r, j);
+    job_place(r, j, s, details);
     record_line(r);
     record_pair(r, "Features", "%s", or_null(s->features));
     record_pair(r, "DelayBoot", "00:00:00");
@@ -380,6 +405,9 @@ void record_node(struct record *r, const Wire__NodeInfo *n, bool details)
     record_line(r);
     record_pair(r, "NodeAddr", "%s", n->addr && *n->addr ? n->addr : n->name);
     record_pair(r, "NodeHostName", "%s ", n->hostname && *n->hostname ? n->hostname : n->name);
+    r->at_start = true;         /* the blank behind the name is the one between the pairs */
+    if (n->port && n->port != SLURMD_PORT)
+        record_pair(r, "Port", "%u", n->port);
     if (n->version && *n->version)
         record_pair(r, "Version", "%s", n->version);
     if (n->os && *n->os) {
@@ -463,6 +491,8 @@ void record_partition(struct record *r, const Wire__PartitionInfo *p)
 
 void record_step(struct record *r, const Wire__StepInfo *s)
 {
+    bool is_batch = s->step_id == STEP_BATCH;
+
     record_pair(r, "StepId", "%s", s->id_text ? s->id_text : "");
     record_pair(r, "UserId", "%u", s->uid);
     record_time(r, "StartTime", s->start_wall_s, "Unknown");
@@ -473,9 +503,14 @@ void record_step(struct record *r, const Wire__StepInfo *s)
     record_pair(r, "NodeList", "%s", s->nodes ? s->nodes : "");
     record_line(r);
     record_pair(r, "Nodes", "%u", s->num_nodes);
-    record_pair(r, "CPUs", "%u", s->num_cpus);
+    record_pair(r, "CPUs", "%u", is_batch ? 0 : s->num_cpus);
     record_pair(r, "Tasks", "%u", s->ntasks);
     record_pair(r, "Name", "%s", s->name ? s->name : "");
+    record_pair(r, "Network", "(null)");
     record_line(r);
-    record_pair(r, "TRES", "%s", or_null(s->tres));
+    record_pair(r, "TRES", "%s", is_batch ? "(null)" : or_null(s->tres));
+    record_line(r);
+    record_pair(r, "ResvPorts", "(null)");
+    record_line(r);
+    record_pair(r, "CPUFreqReq", "Default");
 }

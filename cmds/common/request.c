@@ -14,6 +14,7 @@
 
 #include "base/hostlist.h"
 #include "base/str.h"
+#include "cmds/common/list.h"
 #include "cmds/common/request.h"
 
 #define NODE_FILE_MAX (1u << 20)
@@ -256,17 +257,7 @@ void request_show(const struct request *r)
 
 int request_cluster(const struct request *r, const char *own, struct spur_error *err)
 {
-    size_t n = strlen(own);
-
-    if (!r->clusters)
-        return 0;
-    for (const char *p = r->clusters; *p; p += strcspn(p, ","), p += strspn(p, ",")) {
-        size_t len = strcspn(p, ",");
-
-        if ((len == n && !strncasecmp(p, own, n)) || (len == 3 && !strncasecmp(p, "all", 3)))
-            return 0;
-    }
-    return spur_fail(err, SPUR_EINVAL, "'%.64s' can't be reached now, or it is an invalid entry for --cluster. This cluster is %.64s", r->clusters, own);
+    return cluster_is_own(r->clusters, own, err);
 }
 
 /* ---- the place -------------------------------------------------------------------------------------------------------------------- */

@@ -48,6 +48,22 @@ static void query_add(struct query *q, uint32_t id)
 
 /* ---- what matches --------------------------------------------------------------------------------------------------- */
 
+/* A job that was asked for in several ways is shown once. */
+static void query_unique(struct query *q)
+{
+    struct table seen;
+    size_t kept = 0;
+
+    table_init(&seen);
+    for (size_t i = 0; i < q->count; i++)
+        if (!table_get(&seen, q->ids[i])) {
+            table_put(&seen, q->ids[i], q);
+            q->ids[kept++] = q->ids[i];
+        }
+    q->count = kept;
+    table_fini(&seen);
+}
+
 /* One asked-for id: the job, its array's started tasks, or the task that has this id. */
 static bool query_add_id(struct ctl *c, struct peer *p, struct query *q, uint32_t id)
 {
@@ -79,6 +95,9 @@ static int query_jobs(struct ctl *c, struct peer *p, struct query *q, struct spu
 
     q->fields = r->has_fields ? r->fields : ~UINT64_C(0);
     q->expand = r->has_expand_arrays && r->expand_arrays;
+    for (size_t i = 0; i < r->n_nodes; i++)
+        if (!strpbrk(r->nodes[i], "[,") && !state_node(c->state, r->nodes[i]))
+            return spur_fail(err, SPUR_EINVAL, "Invalid node name %.64s", r->nodes[i]);
     if (!asked) {
         for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); )
             if (admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank) && admit_matches(c->state, j, r))
@@ -103,6 +122,7 @@ static int query_jobs(struct ctl *c, struct peer *p, struct query *q, struct spu
             bool pending_added = false;
 
             j = state_job(c->state, id);
+            found += j && j->array_job_id == id && admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank);     /* the array is known, also when none of these is there */
             for (size_t t = bitmap_first(&tasks); t < tasks.bits; t = bitmap_next(&tasks, t)) {
                 const struct job *tj = state_array_task(c->state, id, (uint32_t)t);
                 bool is_pending = j && j->array && bitmap_test(&j->array->pending, t);
@@ -123,6 +143,7 @@ static int query_jobs(struct ctl *c, struct peer *p, struct query *q, struct spu
     }
     if (!found && asked == 1)
         return spur_fail(err, SPUR_ENOTFOUND, "Invalid job id specified");
+    query_unique(q);
     return 0;
 }
 
@@ -151,21 +172,52 @@ static int query_nodes(struct ctl *c, struct query *q, struct spur_error *err)
     return 0;
 }
 
-static void query_steps(struct ctl *c, struct peer *p, struct query *q)
+static bool step_matches(const Wire__StepsRequest *r, const struct job *j)
+{
+    bool wanted = !r->n_job_ids && !r->n_uids && !r->n_id_texts;
+
+    for (size_t k = 0; k < r->n_job_ids; k++)
+        wanted |= r->job_ids[k] == j->job_id || r->job_ids[k] == j->array_job_id;
+    for (size_t k = 0; k < r->n_uids; k++)
+        wanted |= r->uids[k] == j->uid;
+    return wanted;
+}
+
+/* The jobs that have steps; a single id that is none is refused, as for jobs. */
+static int query_steps(struct ctl *c, struct peer *p, struct query *q, struct spur_error *err)
 {
     const Wire__StepsRequest *r = q->request;
+    size_t asked = r->n_job_ids + r->n_id_texts, found = 0;
     const struct job *j;
 
-    for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); ) {
-        bool wanted = r->n_job_ids == 0 && r->n_uids == 0;
+    for (size_t i = 0; i < r->n_id_texts; i++) {
+        struct bitmap tasks;
+        bool has_tasks = false;
+        uint32_t id;
 
-        for (size_t k = 0; k < r->n_job_ids; k++)
-            wanted |= r->job_ids[k] == j->job_id || r->job_ids[k] == j->array_job_id;
-        for (size_t k = 0; k < r->n_uids; k++)
-            wanted |= r->uids[k] == j->uid;
-        if (wanted && j->steps && admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank))
+        bitmap_init(&tasks, 0);
+        if (job_id_parse(r->id_texts[i], &id, &tasks, &has_tasks, err) < 0) {
+            bitmap_fini(&tasks);
+            return err->code;
+        }
+        for (size_t k = 0; (j = table_next(&c->state->jobs, &k)); ) {
+            bool is_it = has_tasks ? j->array_job_id == id && bitmap_test(&tasks, j->array_task_id) : j->job_id == id || j->array_job_id == id;
+
+            if (!is_it || !admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank))
+                continue;
+            found++;
             query_add(q, j->job_id);
+        }
+        bitmap_fini(&tasks);
     }
+    for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); )
+        if (step_matches(r, j) && admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank)) {
+            found++;
+            query_add(q, j->job_id);
+        }
+    if (asked == 1 && !found)
+        return spur_fail(err, SPUR_ENOTFOUND, "Invalid job id specified");
+    return 0;
 }
 
 /* ---- parts ---------------------------------------------------------------------------------------------------------- */
@@ -224,10 +276,12 @@ static void query_part_steps(struct ctl *c, struct peer *p, struct query *q, str
 {
     Wire__StepsReply reply = WIRE__STEPS_REPLY__INIT;
     size_t room = 0, first = q->next;
+    int64_t now_s = clock_wall_ms() / 1000;
 
     for (size_t i = first; i < end; i++) {
         const struct job *j = state_job(c->state, q->ids[i]);
 
+        room++;
         for (const struct step *s = j ? j->steps : NULL; s; s = s->next)
             room++;
     }
@@ -235,8 +289,13 @@ static void query_part_steps(struct ctl *c, struct peer *p, struct query *q, str
     for (; q->next < end; q->next++) {
         const struct job *j = state_job(c->state, q->ids[q->next]);
 
+        if (j && j->is_batch && j->state == JOB_RUNNING && j->alloc_count) {    /* the batch step has no record: it is as long as the job */
+            struct step batch = { .step_id = STEP_BATCH, .ntasks = 1, .allocs = j->allocs, .alloc_count = 1, .start_wall_s = j->start_wall_s, .state = JOB_RUNNING };
+
+            reply.steps[reply.n_steps++] = step_info(c->state, j, &batch, now_s, a);
+        }
         for (const struct step *s = j ? j->steps : NULL; s; s = s->next)
-            reply.steps[reply.n_steps++] = step_info(c->state, j, s, clock_wall_ms() / 1000, a);
+            reply.steps[reply.n_steps++] = step_info(c->state, j, s, now_s, a);
     }
     reply.has_last = reply.has_wall_ms = 1;
     reply.last = q->next == q->count;
@@ -384,12 +443,12 @@ void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, con
     else if (type == WIRE__MESSAGE_TYPE__NODES)
         rc = query_nodes(c, q, &err);
     else if (type == WIRE__MESSAGE_TYPE__STEPS)
-        query_steps(c, p, q);
+        rc = query_steps(c, p, q, &err);
     else if (type == WIRE__MESSAGE_TYPE__PARTITIONS)
         for (uint32_t i = 0; i < c->state->config->partition_count; i++)
             query_add(q, i);
     if (rc < 0) {
-        rpc_refuse(p->conn, seq, &err, rc == SPUR_ENOTFOUND ? 2017 : 0);
+        rpc_refuse(p->conn, seq, &err, rc == SPUR_ENOTFOUND ? 2017 : rc == SPUR_EINVAL ? 2018 : 0);
         query_free(q);
         return;
     }

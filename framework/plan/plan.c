@@ -104,6 +104,7 @@ void plan_destroy(struct plan *p)
     free(p->failures.slots);
     bitmap_fini(&p->changed);
     bitmap_fini(&p->shut);
+    free(p->unranked);
     free(p);
 }
 
@@ -173,6 +174,11 @@ void plan_refresh(struct plan *p, struct state *s, uint32_t job_id, bool changed
         queue_wake_at(&p->queue, last_start_s(j) * 1000 + 1000, job_id);
     if (!job_eligible(s, j, now_s, &why, &when)) {
         job_advise(j, why, NULL);
+        if (!j->has_priority_set && !j->priority_advice && !j->held_by_user && !j->held_by_admin) {
+            if ((p->unranked_count & (p->unranked_count - 1)) == 0)
+                p->unranked = mem_grow(p->unranked, p->unranked_count ? p->unranked_count * 2 : 16, sizeof *p->unranked);
+            p->unranked[p->unranked_count++] = job_id;
+        }
         if (e)
             queue_remove(&p->queue, job_id);
         if (when != INT64_MAX)
@@ -204,6 +210,7 @@ static void rebuild(struct plan *p, struct state *s)
 {
     struct job *j;
 
+    p->unranked_count = 0;
     flights_clear(p);
     backfill_drop(p);
     queue_clear(&p->queue);
@@ -424,6 +431,13 @@ static void rank_fresh(struct slice *sl)
     struct plan *p = sl->p;
     uint32_t period = rank_period_s(sl);
 
+    for (size_t i = 0; i < p->unranked_count; i++) {
+        struct job *j = state_job(sl->s, p->unranked[i]);
+
+        if (j && !j->priority_advice)
+            job_rank(p, sl->s, sl->plugins, j, sl->now_s);
+    }
+    p->unranked_count = 0;
     for (uint32_t i = 0; i < p->queue.lane_count; i++)
         for (size_t k = 0; k < p->queue.lanes[i].fresh_count; k++) {
             struct entry *e = p->queue.lanes[i].fresh[k];

@@ -54,6 +54,7 @@ struct plan {
     struct bitmap changed; bool all_changed;/* nodes that the select plugin has not heard of yet */
     struct bitmap shut; bool any_shut;      /* nodes kept for a blocked partition during this main pass */
     struct backfill *backfill;
+    uint32_t *unranked; size_t unranked_count;  /* jobs that may not start yet and have no rank to show: ranked when the next pass begins */
 };
 
 /* One slice of work. */

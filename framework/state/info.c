@@ -241,6 +241,8 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
     fill_times(s, j, m, now);
     m->partition = j->partition ? j->partition : j->part_index < (s->config ? s->config->partition_count : 0) ? s->config->partitions[j->part_index].name : NULL;
     SHOW(m, time_limit_min, j->time_limit_min);
+    if (j->time_limit_min == MINUTES_NOT_SET && j->part_index < (s->config ? s->config->partition_count : 0))
+        m->time_limit_min = s->config->partitions[j->part_index].max_time_min;      /* what it will get */
     m->nodes = j->nodes;
     if (j->alloc_count)
         m->batch_host = j->allocs[0].node < s->node_count ? s->nodes[j->allocs[0].node].conf->name : j->allocs[0].lost_name;
@@ -300,7 +302,7 @@ Wire__StepInfo *step_info(const struct state *s, const struct job *j, const stru
     wire__step_info__init(m);
     m->job_id = j->job_id;
     m->step_id = st->step_id;
-    m->name = st->spec && st->spec->name ? st->spec->name : j->name;
+    m->name = st->spec && st->spec->name ? st->spec->name : st->step_id == STEP_BATCH ? (char *)"batch" : j->name;
     m->partition = j->partition;
     SHOW(m, uid, j->uid);
     m->user = j->user;

@@ -69,8 +69,10 @@ static void inventory_keep(struct node *n, const Wire__NodeInventory *v, const c
     text_set(&n->version, version);
     text_set(&n->os, v->os);
     text_set(&n->arch, v->arch);
-    text_set(&n->addr, v->addr);
-    text_set(&n->hostname, v->hostname);
+    if (n->flags & NODE_FLAG_CLOUD) {       /* others are where the configuration says */
+        text_set(&n->addr, v->addr);
+        text_set(&n->hostname, v->hostname);
+    }
     text_set(&n->boot_id, v->boot_id);
     n->boot_wall_s = v->boot_wall_s;
     n->agent_start_wall_s = v->start_wall_s;
@@ -166,6 +168,8 @@ void op_register(struct doing *d, const Wire__OpRegister *o)
         lose_jobs(d, n, v, false, "the batch script is no longer there");
     find_orphans(d, n, v);
     inventory_keep(n, v, o->version);
+    if (!n->last_busy_wall_s)
+        n->last_busy_wall_s = d->s->wall_ms / 1000;
     n->flags &= ~(NODE_FLAG_NO_RESPOND | NODE_FLAG_POWERED_DOWN);
     str_init(&fault);
     if (inventory_fault(s->config, n, v, &fault)) {
