@@ -103,6 +103,19 @@ static int take_node(struct settings *s, const struct config *c, size_t i, struc
     return 0;
 }
 
+/* Links are kept as they are: the files beside slurm.conf are found by the name it was given with. */
+static char *absolute(const char *path)
+{
+    char here[4096];
+    struct str out;
+
+    if (!path || *path == '/' || !getcwd(here, sizeof here))
+        return mem_copy(path);
+    str_init(&out);
+    str_addf(&out, "%s/%s", here, path);
+    return str_take(&out);
+}
+
 int settings_make(const struct config *c, const char *name, const char *emulate, struct settings **out, struct spur_error *err)
 {
     struct settings *s = mem_alloc(sizeof *s);
@@ -137,9 +150,7 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     first = hostlist_nth(s->names, 0);
     copy_lines(s, c, first);
     s->cluster = mem_copy(config_text(c, CONF_ClusterName));
-    s->conf_path = c->path ? realpath(c->path, NULL) : NULL;       /* jobs see it as SLURM_CONF, wherever they are */
-    if (!s->conf_path)
-        s->conf_path = mem_copy(c->path);
+    s->conf_path = absolute(c->path);       /* jobs see it as SLURM_CONF, wherever they are */
     s->auth = mem_copy(config_text(c, CONF_AuthType));
     s->sw = mem_copy(config_text(c, CONF_SwitchType));
     s->gres_types = mem_copy(config_text(c, CONF_GresTypes));
