@@ -101,14 +101,15 @@ void blobs_destroy(struct ctl *c)
     c->blobs = NULL;
 }
 
-/* Failure to write is no loss yet: the log still has the bytes, and blobs_sync refuses the snapshot that would cut it. */
-static void blob_write(const struct blobs *b, const uint8_t hash[32], const void *data, size_t n)
+/* Failure to write is no loss yet: the log still has the bytes, and blobs_sync refuses the snapshot that would cut it. At replay a file that is
+ * there is written anew: the crash that made the replay necessary may have left it empty. */
+static void blob_write(const struct blobs *b, const uint8_t hash[32], const void *data, size_t n, bool is_replay)
 {
     char name[65];
     int fd;
 
     blob_name(hash, name);
-    fd = openat(b->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd = openat(b->dir, name, O_WRONLY | O_CREAT | (is_replay ? O_TRUNC : O_EXCL) | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
     if (write(fd, data, n) != (ssize_t)n)
@@ -119,7 +120,7 @@ static void blob_write(const struct blobs *b, const uint8_t hash[32], const void
 void blobs_put(struct ctl *c, const uint8_t hash[32], const void *data, size_t n)
 {
     blob_cache(c->blobs, hash, mem_copy_bytes(data, n), n);
-    blob_write(c->blobs, hash, data, n);
+    blob_write(c->blobs, hash, data, n, !c->is_live);
 }
 
 const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n)
@@ -175,7 +176,7 @@ static void blobs_check_one(void *arg, const uint8_t hash[32])
         return;
     x = table_get(&w->c->blobs->cache, blob_key(hash));
     if (x)
-        blob_write(w->c->blobs, hash, x->data, x->n);
+        blob_write(w->c->blobs, hash, x->data, x->n, false);
     if (faccessat(w->c->blobs->dir, name, F_OK, 0) != 0)
         w->missing++;
 }
