@@ -39,6 +39,7 @@
 
 #define SWEEP_FIRST_MS 20
 #define SWEEP_LAST_MS  1000
+#define LOOK_MS        30000        /* without an agent: is the folder still there, so that one can find us? */
 #define IO_LINGER_MS   300000       /* how long output may wait for a stopped srun after the step is gone */
 
 enum phase { PHASE_CONNECT, PHASE_RUN, PHASE_EMPTYING, PHASE_GONE };
@@ -715,13 +716,25 @@ static int timeout_of(const struct supervisor *s, int64_t now)
         at = s->sweep_at_ms < at ? s->sweep_at_ms : at;
     if (s->phase == PHASE_GONE && s->pending_count == 0 && s->exit_at_ms < at)
         at = s->exit_at_ms;
+    if (s->phase == PHASE_GONE && s->agent.fd < 0 && now + LOOK_MS < at)
+        at = now + LOOK_MS;
     if (at == INT64_MAX)
         return -1;
     return at <= now ? 0 : at - now > INT_MAX ? INT_MAX : (int)(at - now);
 }
 
+/* Somebody has emptied the spool: no agent will ever find this step, and it is over. */
+static bool is_forgotten(const struct supervisor *s)
+{
+    struct stat st;
+
+    return s->phase == PHASE_GONE && s->agent.fd < 0 && fstat(s->folder_fd, &st) == 0 && st.st_nlink == 0;
+}
+
 static bool finished(struct supervisor *s, int64_t now)
 {
+    if (is_forgotten(s))
+        return true;
     return s->phase == PHASE_GONE && s->pending_count == 0 && (taskio_done(s->io) || now >= s->exit_at_ms);
 }
 

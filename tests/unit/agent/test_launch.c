@@ -223,10 +223,10 @@ START_TEST(nothing_survives_a_kill)
     snprintf(marker, sizeof marker, "left-%d", (int)getpid());
     /* ignores TERM, and leaves by setsid, double fork and both */
     snprintf(script, sizeof script, "#!/bin/sh\ntrap '' TERM\n"
-             "(trap '' TERM; exec sh -c 'while :; do sleep 0.2; done' %s) &\n"
-             "setsid sh -c 'trap \"\" TERM; (while :; do sleep 0.2; done) & wait' %s &\n"
-             "setsid sh -c '(setsid sh -c \"trap \\\"\\\" TERM; while :; do sleep 0.2; done\" %s &) ; exit' \n"
-             "echo up\nwhile :; do sleep 0.2; done\n", marker, marker, marker);
+             "(trap '' TERM; exec sh -c 'for i in $(seq 200); do sleep 0.2; done' %s) &\n"
+             "setsid sh -c 'trap \"\" TERM; (for i in $(seq 200); do sleep 0.2; done) & wait' %s &\n"
+             "setsid sh -c '(setsid sh -c \"trap \\\"\\\" TERM; for i in $(seq 200); do sleep 0.2; done\" %s &) ; exit' \n"
+             "echo up\nfor i in $(seq 200); do sleep 0.2; done\n", marker, marker, marker);
     launch_init(&c, &x, 9, script);
     launch_send(&c, &x);
     ctl_report(&c, 9, WIRE__REPORT__KIND__STARTED);
@@ -252,7 +252,7 @@ START_TEST(what_a_script_leaves_behind_ends_with_it)
 
     begin(&c);
     snprintf(marker, sizeof marker, "rest-%d", (int)getpid());
-    snprintf(script, sizeof script, "#!/bin/sh\nsetsid sh -c 'while :; do sleep 0.2; done' %s &\nsleep 0.1\nexit 0\n", marker);
+    snprintf(script, sizeof script, "#!/bin/sh\nsetsid sh -c 'for i in $(seq 200); do sleep 0.2; done' %s &\nsleep 0.1\nexit 0\n", marker);
     launch_init(&c, &x, 10, script);
     launch_send(&c, &x);
     ck_assert_int_eq(ctl_report(&c, 10, WIRE__REPORT__KIND__ENDED)->status, 0);
@@ -304,7 +304,7 @@ START_TEST(signals_reach_whom_they_are_for)
     char *text;
 
     begin(&c);
-    launch_init(&c, &x, 11, "#!/bin/sh\ntrap 'echo usr1; exit 0' USR1\necho up\nwhile :; do sleep 0.05; done\n");
+    launch_init(&c, &x, 11, "#!/bin/sh\ntrap 'echo usr1; exit 0' USR1\necho up\nfor i in $(seq 600); do sleep 0.05; done\n");
     launch_send(&c, &x);
     ctl_report(&c, 11, WIRE__REPORT__KIND__STARTED);
     ck_assert(ctl_until(&c, has_output, &(uint32_t){ 11 }));
@@ -329,7 +329,7 @@ START_TEST(a_restarted_agent_adopts)
     FILE *f;
 
     begin(&c);
-    launch_init(&c, &x, 12, "#!/bin/sh\necho up\nwhile [ ! -e go ]; do sleep 0.05; done\nexit 4\n");
+    launch_init(&c, &x, 12, "#!/bin/sh\necho up\nfor i in $(seq 600); do [ -e go ] && break; sleep 0.05; done\nexit 4\n");
     launch_send(&c, &x);
     ctl_report(&c, 12, WIRE__REPORT__KIND__STARTED);
     ctl_agent_end(&c, SIGKILL);
@@ -505,7 +505,7 @@ START_TEST(a_killed_supervisor_takes_its_tasks_with_it)
 
     begin(&c);
     snprintf(marker, sizeof marker, "orphan-%d", (int)getpid());
-    snprintf(script, sizeof script, "#!/bin/sh\necho $PPID\nexec sh -c 'while :; do sleep 0.2; done' %s\n", marker);
+    snprintf(script, sizeof script, "#!/bin/sh\necho $PPID\nexec sh -c 'for i in $(seq 200); do sleep 0.2; done' %s\n", marker);
     launch_init(&c, &x, 35, script);
     launch_send(&c, &x);
     ctl_report(&c, 35, WIRE__REPORT__KIND__STARTED);
