@@ -273,6 +273,10 @@ int cmd_cluster(int argc, char **argv)
         fprintf(stderr, "spur cluster init: '%s' is not an option; host lists follow --controllers, --nodes, --logins\n", argv[optind]);
         return 1;
     }
+    if (!controllers && !logins && !nodes) {
+        fprintf(stderr, "spur cluster init: which hosts? --controllers, and --nodes or --logins, take lists such as adm or n[01-36]\n");
+        return 1;
+    }
     rc = keys_make(dir, controllers, logins, nodes, &m, &err);
     if (rc == 0) {
         size_t n = 0;

@@ -46,12 +46,16 @@ static void abi_of_host(uint32_t kind, unsigned *major, unsigned *minor)
 
 static void list_row(void *arg, const struct loader_row *row)
 {
+    unsigned *shadowed = arg;
     char abi[16] = "-";
 
-    (void)arg;
+    if (row->is_shadowed) {
+        ++*shadowed;
+        return;
+    }
     if (row->desc)
         snprintf(abi, sizeof abi, "%u.%u", row->desc->abi_major, row->desc->abi_minor);
-    printf("%-22s %-5s %-9s %s\n", row->name, abi, row->refusal ? "refused" : row->is_shadowed ? "hidden" : row->path ? "file" : "built in",
+    printf("%-22s %-5s %-9s %s\n", row->name, abi, row->refusal ? "refused" : row->path ? "file" : "built in",
            row->refusal ? row->refusal : row->desc->about ? row->desc->about : "");
     if (row->path && !row->refusal)
         printf("%-22s %-5s %-9s %s\n", "", "", "", row->path);
@@ -59,8 +63,12 @@ static void list_row(void *arg, const struct loader_row *row)
 
 static int list(const struct config *cfg)
 {
+    unsigned shadowed = 0;
+
     printf("%-22s %-5s %-9s %s\n", "NAME", "ABI", "WHERE", "ABOUT");
-    loader_list(cfg, list_row, NULL);
+    loader_list(cfg, list_row, &shadowed);
+    if (shadowed)
+        printf("\n%u of them %s built in too; the file is the one that is used, and without it the built-in one.\n", shadowed, shadowed == 1 ? "is" : "are");
     return 0;
 }
 

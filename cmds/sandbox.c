@@ -352,7 +352,7 @@ static int sandbox_start(struct sandbox *s)
         }
         nap();
     }
-    printf("sandbox %s: %s in %s, %u nodes idle\n", is_new ? "made" : "started again", config_text(cfg, CONF_ClusterName), s->dir, t.idle);
+    printf("cluster %s %s in %s: %u nodes idle\n", config_text(cfg, CONF_ClusterName), is_new ? "runs" : "runs again", s->dir, t.idle);
     rc = 0;
 out:
     if (rc) {

@@ -30,18 +30,18 @@ int main(int argc, char **argv)
     const char *name = argc > 0 ? (slash ? slash + 1 : argv[0]) : "spur";
     bool is_spur = strcmp(name, "spur") == 0;
 
+    if (is_spur && argc < 2)
+        return usage(stderr);
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
             if (strcmp(name, commands[i].name) == 0)
                 return commands[i].run(argc, argv);
-        if (!is_spur || round || argc < 2)
+        if (!is_spur || round)
             break;
         name = argv[1];
         argc--;
         argv++;
     }
-    if (is_spur && argc < 2)
-        return usage(stderr);
     if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
         printf("spur %s\n", PACKAGE_VERSION);
         return 0;

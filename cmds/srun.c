@@ -564,14 +564,23 @@ static int step(struct srun *s)
     return step_run(s);
 }
 
+static int listen_for_tasks(struct srun *s, struct spur_error *err)
+{
+    const struct config_hint *hint = client_hint(s->client);
+    uint16_t first, last;
+
+    config_hint_srun_ports(hint, &first, &last);
+    s->io = step_io_listen(hint->cluster, first, last, err);
+    return s->io ? 0 : err->code;
+}
+
 static int run(struct srun *s, int argc, char **argv)
 {
     struct spur_error err = { 0 };
     int rc;
 
     if (request_place(&s->r, argc, argv, &err) < 0 || files_plan(s, &err) < 0 || client_open(NULL, &s->client, &err) < 0 ||
-        request_cluster(&s->r, client_hint(s->client)->cluster, &err) < 0 ||
-        !(s->io = step_io_listen(client_hint(s->client)->cluster, 0, 0, &err))) {
+        request_cluster(&s->r, client_hint(s->client)->cluster, &err) < 0 || listen_for_tasks(s, &err) < 0) {
         fprintf(stderr, "srun: error: %s\n", err.text);
         return error_exit(1);
     }

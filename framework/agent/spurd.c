@@ -28,11 +28,11 @@
 
 static const char usage[] =
     "Usage: %s [-D] [-c] [-i] [-v] [-C] [-V] [-f FILE | --conf-server HOST[:PORT],...] [-L FILE] [-N NAME] [--emulate LIST]\n"
-    "  -D              stay in the foreground, log to stderr unless -L is given\n"
+    "  -D              stay in the foreground, log to stderr unless -L is given; --systemd is the same\n"
     "  -c              forget unsent reports and the launches seen before; running steps are kept\n"
     "  -C              print this machine as a NodeName= line and end\n"
     "  -f FILE         slurm.conf to read\n"
-    "  -i              taken for old unit files: errors of an earlier state never stop an agent\n"
+    "  -i -s           taken for old unit files: errors of an earlier state never stop an agent\n"
     "  -L FILE         log file instead of SlurmdLogFile\n"
     "  -N NAME         which NodeName of slurm.conf this is, instead of the one of this host\n"
     "  -v              more words in the log; may be repeated\n"
@@ -345,16 +345,17 @@ static void agent_free(struct agent *a)
 static int options_read(int argc, char **argv, struct options *o)
 {
     static const struct option longs[] = { { "emulate", required_argument, NULL, 1 }, { "conf-server", required_argument, NULL, 2 },
-                                           { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 } };
+                                           { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' },
+                                           { "systemd", no_argument, NULL, 'D' }, { 0 } };
     int ch;
 
     optind = 1;
-    while ((ch = getopt_long(argc, argv, "DcChivVf:L:N:", longs, NULL)) != -1)
+    while ((ch = getopt_long(argc, argv, "DcChisvVf:L:N:", longs, NULL)) != -1)
         switch (ch) {
         case 'D': o->foreground = true; break;
         case 'c': o->clean = true; break;
         case 'C': o->print = true; break;
-        case 'i': break;
+        case 'i': case 's': break;      /* of old unit files: nothing stops this agent, and it writes no core */
         case 'v': o->verbose++; break;
         case 'f': o->conf = optarg; break;
         case 'L': o->log = optarg; break;

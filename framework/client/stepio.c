@@ -101,10 +101,11 @@ static int bind_to(int family, uint16_t port)
 {
     struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
     struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(port) };
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), off = 0, rc;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), off = 0, on = 1, rc;
 
     if (fd < 0)
         return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);      /* a port of SrunPortRange that the last srun has just left is free */
     if (family == AF_INET6) {
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
         rc = bind(fd, (struct sockaddr *)&six, sizeof six);

@@ -202,5 +202,7 @@ struct config_hint {
     uint16_t port, port_last;                           /* SlurmctldPort, a range when port_last > port */
 };
 int  config_hint_read(const char *path, struct config_hint *out, struct spur_error *err);
+/* SrunPortRange, which srun alone asks for: reads the file and what it includes again. False (and zeros): any port. */
+bool config_hint_srun_ports(const struct config_hint *hint, uint16_t *first, uint16_t *last);
 
 #endif

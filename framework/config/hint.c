@@ -32,6 +32,7 @@ struct hint {
     size_t include_count;
     bool cluster_set;
     int  depth;                 /* of braces, in spur.conf */
+    uint16_t srun_first, srun_last;
 };
 
 static int next_byte(struct hint_file *f)
@@ -214,8 +215,29 @@ static int file_lines(const char *path, struct hint *h, void (*take)(struct hint
     return 0;
 }
 
+static void srun_line(struct hint *h, const char *line)
+{
+    char value[64], *dash;
+    uint32_t first, last;
+
+    while (blank(*line))
+        line++;
+    if (word_starts(line, "include")) {
+        slurm_line(h, line);
+        return;
+    }
+    if (!line_value(line, "SrunPortRange", value, sizeof value))
+        return;
+    if ((dash = strchr(value, '-')))
+        *dash++ = 0;
+    if (!number_u32(value, &first) || !number_u32(dash ? dash : value, &last) || last > 65535 || last < first)
+        return;     /* the daemons have refused it in words */
+    h->srun_first = (uint16_t)first;
+    h->srun_last = (uint16_t)last;
+}
+
 /* Included files, relative to the main one's folder, %c for the cluster; one level is enough to find a controller. */
-static void includes_follow(struct hint *h, const char *dir)
+static void includes_follow(struct hint *h, const char *dir, void (*take)(struct hint *h, const char *line))
 {
     size_t count = h->include_count;
 
@@ -225,7 +247,7 @@ static void includes_follow(struct hint *h, const char *dir)
 
         snprintf(path, sizeof path, "%s%s%.*s%s%s", *name == '/' ? "" : dir, *name == '/' ? "" : "/", percent ? (int)(percent - name) : (int)strlen(name), name,
             percent ? h->out->cluster : "", percent ? percent + 2 : "");
-        file_lines(path, h, slurm_line);
+        file_lines(path, h, take);
     }
 }
 
@@ -253,9 +275,23 @@ int config_hint_read(const char *path, struct config_hint *out, struct spur_erro
     if ((rc = file_lines(out->path, &h, slurm_line)) < 0)
         return spur_fail(err, rc == -ENOENT ? SPUR_ENOTFOUND : SPUR_EIO, "%.180s: %s", out->path, strerror(-rc));
     if (h.include_count && ((!out->controller_count && !*h.machine) || !h.cluster_set))
-        includes_follow(&h, dir);
+        includes_follow(&h, dir, slurm_line);
     old_controllers(&h);
     snprintf(spur, sizeof spur, "%s/spur.conf", dir);
     file_lines(spur, &h, spur_line);
     return 0;
+}
+
+bool config_hint_srun_ports(const struct config_hint *hint, uint16_t *first, uint16_t *last)
+{
+    struct config_hint copy = *hint;
+    struct hint h = { .out = &copy };
+    char dir[1024];
+
+    source_folder(hint->path, dir, sizeof dir);
+    if (file_lines(hint->path, &h, srun_line) == 0)
+        includes_follow(&h, dir, srun_line);
+    *first = h.srun_first;
+    *last = h.srun_last;
+    return h.srun_first > 0;
 }

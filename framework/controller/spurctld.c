@@ -24,9 +24,9 @@
 
 static const char usage[] =
     "Usage: %s [-D] [-c] [-i] [-v] [-f FILE] [-L FILE] [-n NICE] [-N NAME] [-V]\n"
-    "  -D        stay in the foreground, log to stderr unless -L is given\n"
+    "  -D        stay in the foreground, log to stderr unless -L is given; --systemd is the same\n"
     "  -c        forget the state of earlier runs (the old log is kept aside)\n"
-    "  -i        ignore errors of an unreadable earlier state: refused, see `spur config check` and the log\n"
+    "  -i -r -R -s  taken for old unit files: an earlier state is always recovered whole, or the daemon says why not and ends\n"
     "  -f FILE   slurm.conf to read\n"
     "  -L FILE   log file instead of SlurmctldLogFile\n"
     "  -n NICE   nice value of the daemon\n"
@@ -501,10 +501,11 @@ static void ctl_free(struct ctl *c)
 
 static int options_read(int argc, char **argv, struct options *o)
 {
+    static const struct option longs[] = { { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "systemd", no_argument, NULL, 'D' }, { 0 } };
     int ch;
 
     optind = 1;
-    while ((ch = getopt(argc, argv, "DciRrshvVf:L:n:N:")) != -1)
+    while ((ch = getopt_long(argc, argv, "DciRrshvVf:L:n:N:", longs, NULL)) != -1)
         switch (ch) {
         case 'D': o->foreground = true; break;
         case 'c': o->clean = true; break;
@@ -518,6 +519,10 @@ static int options_read(int argc, char **argv, struct options *o)
         case 'h': printf(usage, argv[0]); return 1;
         default: fprintf(stderr, usage, argv[0]); return -1;
         }
+    if (optind < argc) {
+        fprintf(stderr, "%s: %s is no option; -h lists them\n", argv[0], argv[optind]);
+        return -1;
+    }
     return 0;
 }
 

@@ -3,8 +3,11 @@
 #define _GNU_SOURCE              /* pipe2 */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "rpc/daemon.h"
@@ -52,7 +55,32 @@ static void daemon_tell(const char *text, size_t n)
     ready_fd = -1;
 }
 
-void daemon_ready(void) { daemon_tell("", 1); }
+/* sd_notify(3) in so many bytes: a unit with Type=notify counts as started when the daemon serves. */
+static void service_tell(const char *text)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un a = { .sun_family = AF_UNIX };
+    int fd;
+
+    if (!path || (*path != '/' && *path != '@') || strlen(path) >= sizeof a.sun_path)
+        return;
+    memcpy(a.sun_path, path, strlen(path));
+    if (*path == '@')
+        a.sun_path[0] = '\0';
+    if ((fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0) {
+        if (sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path))) < 0)
+            errno = 0;      /* the manager will see by its own deadline */
+        close(fd);
+    }
+    unsetenv("NOTIFY_SOCKET");
+}
+
+void daemon_ready(void)
+{
+    daemon_tell("", 1);
+    service_tell("READY=1");
+}
+
 void daemon_failed(const char *text) { daemon_tell(text, strlen(text)); }
 
 int pid_file_write(const char *path, struct spur_error *err)

@@ -7,7 +7,7 @@
 #include <spur/error.h>
 
 int  daemon_begin(struct spur_error *err);      /* returns in the background process only; a failure returns in the caller */
-void daemon_ready(void);                        /* the waiting command exits 0. Without daemon_begin: nothing */
+void daemon_ready(void);                        /* the waiting command exits 0; a service manager that asked (NOTIFY_SOCKET) is told */
 void daemon_failed(const char *text);           /* the waiting command prints the text and exits 1 */
 int  pid_file_write(const char *path, struct spur_error *err);  /* NULL or "": nothing */
 
