@@ -97,12 +97,51 @@ void steps_drop(struct doing *d, struct job *j)
     }
 }
 
+static bool asks_gres(const Wire__StepSpec *spec)
+{
+    return (spec->tres_per_node && *spec->tres_per_node) || (spec->tres_per_task && *spec->tres_per_task) || (spec->tres_per_step && *spec->tres_per_step);
+}
+
+static bool clash_gres(const struct node_alloc *a, const struct node_alloc *b)
+{
+    for (uint32_t i = 0; i < a->gres_count; i++)
+        for (uint32_t k = 0; k < b->gres_count; k++)
+            if (word_eq(a->gres[i].name, b->gres[k].name) && a->gres[i].mask & b->gres[k].mask)
+                return true;
+    return false;
+}
+
+/* Two steps may have been placed before either was in the log: the later one has to wait for the earlier. NULL, or what they would share. */
+static const char *clash(const struct job *j, const struct step *new, const Wire__StepSpec *spec)
+{
+    for (uint32_t i = 0; i < new->alloc_count && !spec->overlap; i++) {
+        const struct node_alloc *mine = &new->allocs[i], *of_job = job_alloc_on(j, mine->node);
+        uint64_t mem = mine->mem_mib;
+
+        for (const struct step *st = j->steps; st; st = st->next) {
+            const struct node_alloc *its = st->spec && !st->spec->overlap && !job_state_is_end(st->state) ? step_alloc_on(st, mine->node) : NULL;
+
+            if (!its)
+                continue;
+            mem += its->mem_mib;
+            if (its->cores.bits == mine->cores.bits && bitmap_overlap(&its->cores, &mine->cores))
+                return "CPUs";
+            if (of_job && of_job->mem_mib && mem > of_job->mem_mib)
+                return "memory";
+            if (asks_gres(spec) && asks_gres(st->spec) && clash_gres(its, mine))
+                return "generic resources";
+        }
+    }
+    return NULL;
+}
+
 void op_step(struct doing *d, const Wire__OpStep *o)
 {
     struct state *s = d->s;
     struct job *j = state_job(s, o->job_id);
     struct spur_error err = { 0 };
     struct step *st;
+    const char *busy;
     size_t size;
     uint8_t *packed;
 
@@ -149,6 +188,11 @@ void op_step(struct doing *d, const Wire__OpStep *o)
                 goto refused;
             }
         }
+    }
+    if ((busy = clash(j, st, o->spec))) {
+        step_destroy(st);
+        refuse(d, SPUR_ELATER, ESLURM_NODES_BUSY, "Requested nodes are busy: %s are held by a step that came before", busy);
+        return;
     }
     size = wire__step_spec__get_packed_size(o->spec);
     packed = mem_alloc(size ? size : 1);

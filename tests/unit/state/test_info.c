@@ -218,6 +218,9 @@ START_TEST(steps)
     ck_assert_str_eq(m->tres, "cpu=2,node=1");
     cores = 0xf0;       /* what the job does not hold */
     ck_assert_int_eq(stage_op(&g, &op), SPUR_ESTALE);
+    cores = 0x6;        /* what the first step holds: placed before it was in the log */
+    ck_assert_int_eq(stage_op(&g, &op), SPUR_ELATER);
+    ck_assert_int_eq(g.last.results[0].slurm_errno, 2059);
     cores = 0x3;
     g.twin = stage_copy(&g);
     report.node = (char *)"n1";
