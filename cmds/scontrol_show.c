@@ -87,6 +87,45 @@ static int show_jobs(struct scontrol *s, int argc, char **argv)
     return 0;
 }
 
+/* A list, a file with one or more names a line, "-" for standard input, or the job's own nodes. */
+static int list_get(int argc, char **argv, struct hostlist **out, bool may_read, struct spur_error *err)
+{
+    const char *text = argc > 0 ? argv[0] : getenv("SLURM_JOB_NODELIST");
+    bool is_input = argc > 0 && !strcmp(argv[0], "-");
+    FILE *f = NULL;
+    char line[65536];
+
+    if (!text || !*text)
+        return spur_fail(err, SPUR_EINVAL, "host list is empty");
+    if (is_input)
+        f = stdin;
+    else if (may_read && argc > 0 && strchr(text, '/') && !(f = fopen(text, "re")))
+        return spur_fail(err, SPUR_ENOTFOUND, "%s: %s", text, strerror(errno));
+    if (!f) {
+        if (hostlist_parse(text, out, err) < 0)
+            return err->code;
+    } else {
+        *out = hostlist_create();
+        while (fgets(line, sizeof line, f)) {
+            char *cursor = line, *word;
+
+            while ((word = word_next(&cursor, " \t\r\n")))
+                if (hostlist_add_list(*out, word, err) < 0) {
+                    hostlist_destroy(*out);
+                    if (f != stdin)
+                        fclose(f);
+                    return err->code;
+                }
+        }
+        if (f != stdin)
+            fclose(f);
+    }
+    if (hostlist_count(*out))
+        return 0;
+    hostlist_destroy(*out);
+    return spur_fail(err, SPUR_EINVAL, "host list is empty");
+}
+
 struct nodes { Wire__NodeInfo **list; size_t count; int64_t wall_ms; };
 
 static int node_part(void *arg, void *part)
@@ -141,7 +180,7 @@ static int show_nodes(struct scontrol *s, int argc, char **argv)
     struct table by_name;
     int rc = 0;
 
-    if (argc > 0 && !word_eq(argv[0], "ALL") && hostlist_parse(argv[0], &names, &err) < 0)
+    if (argc > 0 && !word_eq(argv[0], "ALL") && list_get(argc, argv, &names, true, &err) < 0)
         return scontrol_failed(s, "", &err);
     if (nodes_load(s, &all, &err) < 0) {
         hostlist_destroy(names);
@@ -333,45 +372,6 @@ static int show_steps(struct scontrol *s, int argc, char **argv)
         return w.wanted ? 1 : 0;
     }
     return 0;
-}
-
-/* A list, a file with one or more names a line, "-" for standard input, or the job's own nodes. */
-static int list_get(int argc, char **argv, struct hostlist **out, bool may_read, struct spur_error *err)
-{
-    const char *text = argc > 0 ? argv[0] : getenv("SLURM_JOB_NODELIST");
-    bool is_input = argc > 0 && !strcmp(argv[0], "-");
-    FILE *f = NULL;
-    char line[65536];
-
-    if (!text || !*text)
-        return spur_fail(err, SPUR_EINVAL, "host list is empty");
-    if (is_input)
-        f = stdin;
-    else if (may_read && argc > 0 && strchr(text, '/') && !(f = fopen(text, "re")))
-        return spur_fail(err, SPUR_ENOTFOUND, "%s: %s", text, strerror(errno));
-    if (!f) {
-        if (hostlist_parse(text, out, err) < 0)
-            return err->code;
-    } else {
-        *out = hostlist_create();
-        while (fgets(line, sizeof line, f)) {
-            char *cursor = line, *word;
-
-            while ((word = word_next(&cursor, " \t\r\n")))
-                if (hostlist_add_list(*out, word, err) < 0) {
-                    hostlist_destroy(*out);
-                    if (f != stdin)
-                        fclose(f);
-                    return err->code;
-                }
-        }
-        if (f != stdin)
-            fclose(f);
-    }
-    if (hostlist_count(*out))
-        return 0;
-    hostlist_destroy(*out);
-    return spur_fail(err, SPUR_EINVAL, "host list is empty");
 }
 
 static int list_failed(const struct spur_error *err)

@@ -51,7 +51,7 @@ struct squeue {
 #define SQ ((struct squeue *)request)
 #define TAKE_LIST(name) TAKE(name) { UNUSED; list_add(&SQ->name, value); return 0; }
 TAKE_LIST(users) TAKE_LIST(names) TAKE_LIST(partitions) TAKE_LIST(accounts) TAKE_LIST(qos) TAKE_LIST(reservations) TAKE_LIST(licenses)
-TAKE(jobs) { UNUSED; if (value) list_add(&SQ->jobs, value); return 0; }
+TAKE(jobs) { (void)from; return value ? list_add_from(&SQ->jobs, value, err) : 0; }
 TAKE(steps) { UNUSED; SQ->show_steps = true; if (value && !word_eq(value, "all")) list_add(&SQ->steps, value); return 0; }
 TAKE(states)
 {
@@ -108,7 +108,7 @@ static const struct option_row rows[] = {
     { "array", 'r', OPTION_NONE, NULL, "SQUEUE_ARRAY", take_expand, "one line a task of a job array" },
     { "hide", 0, OPTION_NONE, NULL, NULL, take_nothing, "the opposite of --all" },
     { "iterate", 'i', OPTION_VALUE, "SECONDS", NULL, take_iterate, "again every so many seconds" },
-    { "jobs", 'j', OPTION_MAY_WORD, "LIST", NULL, take_jobs, "these jobs: 12, 12_3, 12_[1-4]" },
+    { "jobs", 'j', OPTION_MAY_WORD, "LIST", NULL, take_jobs, "these jobs: 12, 12_3, 12_[1-4]; - or a path: ids from there" },
     { "job", 0, OPTION_MAY_WORD, "LIST", NULL, take_jobs, NULL },
     { "json", 0, OPTION_MAY, "PARSER", "SLURM_JSON", take_json, "everything, as JSON" },
     { "licenses", 'L', OPTION_VALUE, "LIST", "SQUEUE_LICENSES", take_licenses, "jobs that ask for these licenses" },

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* list.c - lists of words from the command line; see list.h. */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,31 @@ void list_add(struct list *l, const char *text)
             list_put(l, word);
     }
     free(copy);
+}
+
+int list_add_from(struct list *l, const char *text, struct spur_error *err)
+{
+    bool is_input = strcmp(text, "-") == 0;
+    FILE *f = is_input ? stdin : strchr(text, '/') ? fopen(text, "re") : NULL;
+    char *line = NULL;
+    size_t room = 0;
+
+    if (!f && strchr(text, '/'))
+        return spur_fail(err, SPUR_EINVAL, "%.120s: %s", text, strerror(errno));
+    if (!f) {
+        list_add(l, text);
+        return 0;
+    }
+    while (getline(&line, &room, f) >= 0) {
+        for (char *p = line; *p; p++)
+            if (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')
+                *p = ',';
+        list_add(l, line);
+    }
+    free(line);
+    if (!is_input)
+        fclose(f);
+    return 0;
 }
 
 int list_add_hosts(struct list *l, const char *text, struct spur_error *err)

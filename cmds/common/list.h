@@ -14,6 +14,8 @@ struct list { char **words; size_t count; };
 
 void list_put(struct list *l, const char *word);            /* copies it */
 void list_add(struct list *l, const char *text);            /* comma list; a comma inside brackets belongs to the word: 12_[1,3] */
+/* The same; or "-": words of standard input, or a path: words of that file, cut at commas and blanks. */
+int  list_add_from(struct list *l, const char *text, struct spur_error *err);
 int  list_add_hosts(struct list *l, const char *text, struct spur_error *err);      /* "n[1-3],x": a word a host */
 void list_fini(struct list *l);
 

@@ -123,10 +123,10 @@ void options_help(const struct option_table *t)
     printf("\n  %-34s %s\n  %-34s %s\n", "    --help", "this text", "-V, --version", "the Slurm generation this command speaks");
 }
 
-/* The word behind an option that may take it. */
+/* The word behind an option that may take it; "-" alone is one. */
 static const char *next_if_word(const struct option_row *r, int argc, char **argv, int *i, int words)
 {
-    if (r->argument != OPTION_MAY_WORD || *i + 1 + words >= argc || argv[*i + 1][0] == '-')
+    if (r->argument != OPTION_MAY_WORD || *i + 1 + words >= argc || (argv[*i + 1][0] == '-' && argv[*i + 1][1]))
         return NULL;
     return argv[++*i];
 }
