@@ -484,7 +484,7 @@ int cmd_sandbox(int argc, char **argv)
     struct sandbox s = { .controllers = 1, .nodes = 4 };
     const char *verb = argc > 1 ? argv[1] : "", *dir = getenv("SPUR_SANDBOX"), *target = NULL;
     bool with_jobs = false;
-    char cwd[600];
+    char cwd[600], real[PATH_MAX];
 
     str_init(&s.extra);
     for (int i = 2; i < argc; i++) {
@@ -516,6 +516,10 @@ int cmd_sandbox(int argc, char **argv)
         snprintf(s.dir, sizeof s.dir, "%s/%s", getcwd(cwd, sizeof cwd) ? cwd : ".", dir);
     for (size_t n = strlen(s.dir); n > 1 && s.dir[n - 1] == '/'; )
         s.dir[--n] = '\0';
+    if (!strcmp(verb, "start"))
+        mkdir(s.dir, 0700);                         /* what is wrong with it is said by the first file */
+    if (realpath(s.dir, real) && strlen(real) < sizeof s.dir)
+        snprintf(s.dir, sizeof s.dir, "%.*s", (int)sizeof s.dir - 1, real);    /* daemons are known by this name: one a folder */
     if (!strcmp(verb, "start"))
         return sandbox_start(&s);
     if (!strcmp(verb, "stop"))
