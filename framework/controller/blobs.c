@@ -17,7 +17,7 @@
 #define BLOBS_CACHE_BYTES (16u << 20)
 #define BLOBS_MAX (64u << 20)
 
-struct blob { uint8_t hash[32]; uint8_t *data; size_t n; struct blob *newer, *older; };
+struct blob { uint8_t hash[32]; uint8_t *data; size_t n; bool is_filed; struct blob *newer, *older; };     /* is_filed: its file is there and whole */
 struct blobs { int dir; struct table cache; struct blob *newest, *oldest; size_t bytes; };
 
 static uint64_t blob_key(const uint8_t hash[32])
@@ -101,44 +101,16 @@ void blobs_destroy(struct ctl *c)
     c->blobs = NULL;
 }
 
-/* Failure to write is no loss yet: the log still has the bytes, and blobs_sync refuses the snapshot that would cut it. At replay a file that is
- * there is written anew: the crash that made the replay necessary may have left it empty. */
-static void blob_write(const struct blobs *b, const uint8_t hash[32], const void *data, size_t n, bool is_replay)
+/* The bytes of a file, checked against its name; NULL: not there or damaged. free() them. */
+static uint8_t *blob_read(const struct blobs *b, const uint8_t hash[32], size_t *n)
 {
-    char name[65];
-    int fd;
-
-    blob_name(hash, name);
-    fd = openat(b->dir, name, O_WRONLY | O_CREAT | (is_replay ? O_TRUNC : O_EXCL) | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return;
-    if (write(fd, data, n) != (ssize_t)n)
-        unlinkat(b->dir, name, 0);
-    close(fd);
-}
-
-void blobs_put(struct ctl *c, const uint8_t hash[32], const void *data, size_t n)
-{
-    blob_cache(c->blobs, hash, mem_copy_bytes(data, n), n);
-    blob_write(c->blobs, hash, data, n, !c->is_live);
-}
-
-const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n)
-{
-    struct blob *x = table_get(&c->blobs->cache, blob_key(hash));
     uint8_t check[32], *data;
     struct stat st;
     char name[65];
     int fd;
 
-    if (x && memcmp(x->hash, hash, 32) == 0) {
-        blob_unlink(c->blobs, x);
-        blob_front(c->blobs, x);
-        *n = x->n;
-        return x->data;
-    }
     blob_name(hash, name);
-    fd = openat(c->blobs->dir, name, O_RDONLY | O_CLOEXEC);
+    fd = openat(b->dir, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return NULL;
     data = fstat(fd, &st) == 0 && st.st_size >= 0 && st.st_size <= (off_t)BLOBS_MAX ? malloc((size_t)st.st_size + 1) : NULL;
@@ -147,13 +119,74 @@ const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n)
         if (memcmp(check, hash, 32) == 0) {
             close(fd);
             *n = (size_t)st.st_size;
-            return blob_cache(c->blobs, hash, data, (size_t)st.st_size)->data;
+            return data;
         }
         log_line(SPUR_LOG_ERROR, "blob %s is damaged: its hash differs", name);
     }
     free(data);
     close(fd);
     return NULL;
+}
+
+/* Failure to write is no loss yet: the log still has the bytes, and blobs_sync refuses the snapshot that would cut it. A file that is there
+ * already may be half of one, left by a power cut before it was synced: it is read, and written again when it is not whole. */
+static bool blob_write(const struct blobs *b, const uint8_t hash[32], const void *data, size_t n)
+{
+    char name[65];
+    bool done;
+    int fd;
+
+    blob_name(hash, name);
+    fd = openat(b->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST) {
+        size_t there;
+        uint8_t *old = blob_read(b, hash, &there);
+
+        free(old);
+        if (old)
+            return true;
+        unlinkat(b->dir, name, 0);
+        fd = openat(b->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    }
+    if (fd < 0)
+        return false;
+    done = write(fd, data, n) == (ssize_t)n;
+    if (!done)
+        unlinkat(b->dir, name, 0);
+    close(fd);
+    return done;
+}
+
+/* Most submits bring what the one before brought: then nothing is to be done. */
+void blobs_put(struct ctl *c, const uint8_t hash[32], const void *data, size_t n)
+{
+    struct blob *x = table_get(&c->blobs->cache, blob_key(hash));
+
+    if (x && x->is_filed && memcmp(x->hash, hash, 32) == 0) {
+        blob_unlink(c->blobs, x);
+        blob_front(c->blobs, x);
+        return;
+    }
+    x = blob_cache(c->blobs, hash, mem_copy_bytes(data, n), n);
+    x->is_filed = blob_write(c->blobs, hash, data, n);
+}
+
+const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n)
+{
+    struct blob *x = table_get(&c->blobs->cache, blob_key(hash));
+    uint8_t *data;
+
+    if (x && memcmp(x->hash, hash, 32) == 0) {
+        blob_unlink(c->blobs, x);
+        blob_front(c->blobs, x);
+        *n = x->n;
+        return x->data;
+    }
+    if (!(data = blob_read(c->blobs, hash, n)))
+        return NULL;
+    x = blob_cache(c->blobs, hash, data, *n);
+    x->is_filed = true;
+    return x->data;
 }
 
 bool blobs_have(struct ctl *c, const uint8_t hash[32])
@@ -176,7 +209,7 @@ static void blobs_check_one(void *arg, const uint8_t hash[32])
         return;
     x = table_get(&w->c->blobs->cache, blob_key(hash));
     if (x)
-        blob_write(w->c->blobs, hash, x->data, x->n, false);
+        x->is_filed = blob_write(w->c->blobs, hash, x->data, x->n);
     if (faccessat(w->c->blobs->dir, name, F_OK, 0) != 0)
         w->missing++;
 }
