@@ -278,10 +278,20 @@ START_TEST(only_this_cluster_is_known)
 }
 END_TEST
 
+/* With CK_FORK=no the variables of one test would be there in the next. */
+static void forget(void)
+{
+    static const char *const names[] = { "SBATCH_TIMELIMIT", "SBATCH_MEM_PER_NODE", "SLURM_NTASKS", "SLURM_NNODES", "SLURM_UMASK" };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i]);
+}
+
 TCase *request_cases(void)
 {
     TCase *t = tcase_create("request");
 
+    tcase_add_checked_fixture(t, forget, forget);
     tcase_add_loop_test(t, options_fill_the_record, 0, sizeof good / sizeof *good);
     tcase_add_loop_test(t, wrong_values_are_refused, 0, sizeof bad / sizeof *bad);
     tcase_add_test(t, the_stronger_source_wins);
