@@ -148,7 +148,8 @@ static int try_turn(struct client *c, struct spur_error *err)
     if ((i -= c->sock_count) >= c->hint.controller_count)
         return spur_fail(err, SPUR_ENOTFOUND, "%s names no controller (SlurmctldHost)", c->hint.path);
     if (!c->prover && (rc = prover_open(&c->hint, NULL, &c->prover, err)) < 0) {
-        c->refused = *err;
+        if (c->sock_count == 0)         /* a host with a controller's socket is not meant to prove itself: that one is down */
+            c->refused = *err;
         return rc;
     }
     auth = prover_auth(c->prover);
