@@ -148,7 +148,7 @@ static int try_turn(struct client *c, struct spur_error *err)
     if ((i -= c->sock_count) >= c->hint.controller_count)
         return spur_fail(err, SPUR_ENOTFOUND, "%s names no controller (SlurmctldHost)", c->hint.path);
     if (!c->prover && (rc = prover_open(&c->hint, NULL, &c->prover, err)) < 0) {
-        if (c->sock_count == 0)         /* a host with a controller's socket is not meant to prove itself: that one is down */
+        if (access(c->hint.run_dir, F_OK) < 0)      /* where there is the folder of the sockets, a daemon is meant to be: it is down */
             c->refused = *err;
         return rc;
     }
