@@ -160,7 +160,7 @@ FIELD(min_memory)
 }
 FIELD(min_time) { if (J->spec && J->spec->has_time_min_min) minutes_print_short(J->spec->time_min_min, out); else str_add(out, "0:00"); }
 FIELD(tmp) { mebibytes_print(SPEC(tmp_mib), out); }
-FIELD(name) { text_or(out, SPEC(name), ""); }
+FIELD(name) { text_or(out, J->name, ""); }
 FIELD(network) { text_or(out, SPEC(network), "(null)"); }
 FIELD(nice) { str_addf(out, "%d", SPEC(nice)); }
 FIELD(node_list) { text_or(out, J->nodes, ""); }
@@ -251,7 +251,7 @@ const struct column_field job_fields[] = {
     F("LastSchedEval", 0, "LAST_SCHED_EVAL", 0, last_sched), F("Licenses", 'W', "LICENSES", S, licenses), F("LicensesAlloc", 0, "LICENSES_ALLOC", 0, null),
     F("MaxCPUs", 0, "MAX_CPUS", 0, num_cpus), F("MaxNodes", 0, "MAX_NODES", 0, max_nodes), F("mem-per-tres", 0, "MEM_PER_TRES", S, mem_per_tres), F("MCSLabel", 0, "MCSLABEL", 0, null),
     F("MinCPUs", 'c', "MIN_CPUS", S, min_cpus), F("MinMemory", 'm', "MIN_MEMORY", S, min_memory), F("MinTime", 0, "TIME_MIN", S, min_time), F("MinTmpDisk", 'd', "MIN_TMP_DISK", S, tmp),
-    F("Name", 'j', "NAME", S, name), F("Network", 0, "NETWORK", S, network), F("Nice", 'y', "NICE", S, nice), F("NodeList", 'N', "NODELIST", 0, node_list),
+    F("Name", 'j', "NAME", 0, name), F("Network", 0, "NETWORK", S, network), F("Nice", 'y', "NICE", S, nice), F("NodeList", 'N', "NODELIST", 0, node_list),
     F("NTPerCore", 0, "NTASKS_PER_CORE", S, per_core), F("NTPerNode", 0, "NTASKS_PER_NODE", S, per_node), F("NTPerSocket", 0, "NTASKS_PER_SOCKET", S, per_socket), F("NTPerBoard", 0, "NTASKS_PER_BOARD", 0, zero),
     F("NumCPUs", 'C', "CPUS", 0, num_cpus), F("NumNodes", 'D', "NODES", 0, num_nodes), F("NumTasks", 0, "TASKS", 0, num_tasks), F("Origin", 0, "ORIGIN", 0, not_here), F("OriginRaw", 0, "ORIGIN_RAW", 0, not_here),
     F("OverSubscribe", 'h', "OVER_SUBSCRIBE", S, oversubscribe), F("Shared", 0, "OVER_SUBSCRIBE", S, oversubscribe), F("PackJobId", 0, "HET_JOB_ID", 0, na), F("PackJobIdSet", 0, "HET_JOB_ID_SET", 0, na),

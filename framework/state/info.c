@@ -255,7 +255,7 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
     SHOW(m, exit_status, j->exit_status);
     SHOW(m, derived_status, j->derived_status);
     SHOW(m, attempt, j->attempt);
-    if (fields & (JOB_FIELD_SPEC | JOB_FIELD_TRES | JOB_FIELD_PATHS | JOB_FIELD_TEXTS))
+    if (fields & (JOB_FIELD_SPEC | JOB_FIELD_TRES | JOB_FIELD_PATHS))
         spec = job_spec(j, a);
     if (fields & JOB_FIELD_SPEC)
         m->spec = spec;
@@ -275,7 +275,7 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
     if (fields & JOB_FIELD_TEXTS) {
         m->reason_text = pending ? j->advice_text : j->reason_text;
         m->group = j->group;
-        m->qos = spec ? spec->qos : NULL;
+        m->qos = spec ? spec->qos : NULL;       /* unpacking the spec for it alone would cost more than the rest of the row */
         m->why_there = j->why_there;
         m->failed_node = j->failed_node;
         m->sched_nodes = pending ? j->sched_nodes : NULL;
