@@ -466,6 +466,14 @@ static int sandbox_signal(struct sandbox *s, const char *target, bool with_jobs,
         if (restart && daemons_start_one(s, &d, name, &err) < 0)
             rc = say(&err);
     }
+    if (restart && rc == 0) {       /* back when the controller answers */
+        struct tally t = { 0 };
+
+        str_init(&t.text);
+        while (!nodes_tally(s, &t) && now_ms() < deadline)
+            nap();
+        str_fini(&t.text);
+    }
     daemons_free(&d);
     config_free(cfg);
     return rc;
