@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
@@ -246,6 +247,54 @@ static void allocation_revoke(struct srun *s)
     fprintf(stderr, "srun: Job allocation %u has been revoked\n", s->job_id);
 }
 
+/* ---- the guard: a child that gives the allocation back when srun is killed before it could ---- */
+
+static _Noreturn void guard_run(struct srun *s, int fd)
+{
+    static const int deaf[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM };
+    struct spur_error err = { 0 };
+    char word;
+    ssize_t n;
+
+    setsid();                       /* what is sent to srun's process group or terminal is not for us */
+    prctl(PR_SET_NAME, "srun-guard");
+    for (size_t i = 0; i < sizeof deaf / sizeof *deaf; i++)
+        signal(deaf[i], SIG_IGN);
+    if (fd > 0)
+        close_range(0, (unsigned)fd - 1, 0);
+    close_range((unsigned)fd + 1, UINT32_MAX, 0);
+    do
+        n = read(fd, &word, 1);
+    while (n < 0 && errno == EINTR);
+    if (n == 0 && client_open(NULL, &s->client, &err) == 0)
+        job_cancel(s, false);
+    _exit(0);
+}
+
+static void guard_start(struct srun *s)
+{
+    int fds[2];
+    pid_t child;
+
+    s->guard_fd = -1;
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return;
+    child = fork();
+    if (child == 0)
+        guard_run(s, fds[0]);
+    close(fds[0]);
+    if (child < 0)
+        close(fds[1]);
+    else
+        s->guard_fd = fds[1];
+}
+
+static void guard_dismiss(struct srun *s)
+{
+    if (s->guard_fd >= 0 && write(s->guard_fd, "x", 1) == 1)
+        close(s->guard_fd);
+}
+
 /* Until the job has its nodes. 0, or the exit code. */
 static int allocation_wait(struct srun *s)
 {
@@ -348,6 +397,7 @@ static int allocate(struct srun *s)
         fprintf(stderr, "srun: %s\n", got->warnings[i]);
     s->job_id = got->job_id;
     s->owns_job = true;
+    guard_start(s);
     if (s->r.verbose)
         fprintf(stderr, "srun: job %u has been submitted\n", s->job_id);
     return allocation_wait(s);
@@ -596,8 +646,10 @@ static int run(struct srun *s, int argc, char **argv)
         if (rc && !s->wait_status)
             s->wait_status = rc << 8;
     }
-    if (s->owns_job)
+    if (s->owns_job) {
         allocation_end(s);
+        guard_dismiss(s);
+    }
     return rc;
 }
 

@@ -22,6 +22,7 @@ struct srun {
     enum step_io_input input; uint32_t input_task;
     bool     remote_out, remote_err;        /* supervisors write these files */
     int      wait_status;           /* of the worst task */
+    int      guard_fd;              /* of the pipe whose end tells the guard that we are gone */
 };
 
 /* Signals come through one pipe; a wait for the controller is interrupted by them. */
