@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/client.h"
 #include "cmds/commands.h"
 #include "cmds/sandbox.h"
@@ -45,14 +46,6 @@ static int say(const struct spur_error *err)
 {
     fprintf(stderr, "spur sandbox: %s\n", err->text);
     return 1;
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static void nap(void) { nanosleep(&(struct timespec){ 0, 20000000 }, NULL); }       /* between two looks at a condition */
@@ -312,7 +305,7 @@ static int sandbox_start(struct sandbox *s)
     struct daemons d;
     struct tally t = { 0 };
     char conf[1024];
-    int64_t deadline = now_ms() + START_DEADLINE_MS;
+    int64_t deadline = clock_mono_ms() + START_DEADLINE_MS;
     bool is_new;
     int rc = 1;
 
@@ -346,7 +339,7 @@ static int sandbox_start(struct sandbox *s)
                 spur_fail(&err, SPUR_ECLOSED, "%s did not stay up", hostlist_nth(d.names, i));
                 goto out;
             }
-        if (now_ms() > deadline) {
+        if (clock_mono_ms() > deadline) {
             spur_fail(&err, SPUR_ETIMEOUT, "after %d s %u of %zu nodes are idle; see %s/log\n%s", START_DEADLINE_MS / 1000, t.idle, cfg->node_count, s->dir, t.text.text);
             goto out;
         }
@@ -368,7 +361,7 @@ out:
 static int sandbox_stop(struct sandbox *s)
 {
     struct spur_error err = { 0 };
-    int64_t deadline = now_ms() + STOP_DEADLINE_MS;
+    int64_t deadline = clock_mono_ms() + STOP_DEADLINE_MS;
     char rest[1024];
 
     if (!processes_signal(s, NULL, 0, false)) {
@@ -377,9 +370,9 @@ static int sandbox_stop(struct sandbox *s)
     }
     sandbox_run_dir(s, false, &err);
     processes_signal(s, NULL, SIGTERM, true);
-    while (processes_signal(s, NULL, 0, true) && now_ms() < deadline)
+    while (processes_signal(s, NULL, 0, true) && clock_mono_ms() < deadline)
         nap();
-    while (processes_signal(s, NULL, SIGKILL, false) && now_ms() < deadline + STOP_DEADLINE_MS)
+    while (processes_signal(s, NULL, SIGKILL, false) && clock_mono_ms() < deadline + STOP_DEADLINE_MS)
         nap();
     if (word_starts(s->run, "/tmp/spur-")) {        /* our own short folder: its sockets go, the folder stays for the next start */
         snprintf(rest, sizeof rest, "%s/ctl.sock", s->run);
@@ -440,7 +433,7 @@ static int sandbox_signal(struct sandbox *s, const char *target, bool with_jobs,
     struct spur_error err = { 0 };
     struct config *cfg;
     struct daemons d;
-    int64_t deadline = now_ms() + STOP_DEADLINE_MS;
+    int64_t deadline = clock_mono_ms() + STOP_DEADLINE_MS;
     int rc = 0;
 
     if (sandbox_load(s, &cfg, &err) < 0)
@@ -461,7 +454,7 @@ static int sandbox_signal(struct sandbox *s, const char *target, bool with_jobs,
             processes_signal(s, name, SIGKILL, !with_jobs);
             if (processes_signal(s, name, 0, !with_jobs))
                 nap();
-        } while (processes_signal(s, name, 0, !with_jobs) && now_ms() < deadline);
+        } while (processes_signal(s, name, 0, !with_jobs) && clock_mono_ms() < deadline);
         printf("%s %s\n", name, restart ? "restarted" : "killed");
         if (restart && daemons_start_one(s, &d, name, &err) < 0)
             rc = say(&err);

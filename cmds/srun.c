@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/duration.h"
 #include "base/hostlist.h"
 #include "base/str.h"
@@ -44,14 +45,6 @@ static const char *base_name(const char *path)
     const char *slash = strrchr(path, '/');
 
     return slash ? slash + 1 : path;
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static void alarm_in(int64_t ms)
@@ -299,7 +292,7 @@ static void guard_dismiss(struct srun *s)
 static int allocation_wait(struct srun *s)
 {
     Wire__WaitRequest w = WIRE__WAIT_REQUEST__INIT;
-    int64_t began = now_ms(), give_up = s->r.immediate_s >= 0 ? began + (s->r.immediate_s ? s->r.immediate_s : 1) * INT64_C(1000) : INT64_MAX;
+    int64_t began = clock_mono_ms(), give_up = s->r.immediate_s >= 0 ? began + (s->r.immediate_s ? s->r.immediate_s : 1) * INT64_C(1000) : INT64_MAX;
     struct spur_error err = { 0 };
     bool told = false;
 
@@ -307,7 +300,7 @@ static int allocation_wait(struct srun *s)
     w.until = WIRE__WAIT_REQUEST__UNTIL__STARTED;
     for (;;) {
         Wire__JobsReply *reply = NULL;
-        int64_t now = now_ms(), next = told ? give_up : began + QUIET_MS;
+        int64_t now = clock_mono_ms(), next = told ? give_up : began + QUIET_MS;
         int number = 0, rc, sig;
 
         next = next < give_up ? next : give_up;
@@ -333,7 +326,7 @@ static int allocation_wait(struct srun *s)
             allocation_revoke(s);
             return error_exit(128 + sig);
         }
-        if (now_ms() >= give_up) {
+        if (clock_mono_ms() >= give_up) {
             const char *text = getenv("SLURM_EXIT_IMMEDIATE");
             uint32_t code;
 
@@ -341,7 +334,7 @@ static int allocation_wait(struct srun *s)
             fprintf(stderr, "srun: error: Unable to allocate resources: Requested nodes are busy\n");
             return text && number_u32(text, &code) && code < 256 ? (int)code : error_exit(1);
         }
-        if (!told && now_ms() - began >= QUIET_MS) {
+        if (!told && clock_mono_ms() - began >= QUIET_MS) {
             told = true;
             if (!s->r.quiet)
                 fprintf(stderr, "srun: job %u queued and waiting for resources\n", s->job_id);
@@ -516,7 +509,7 @@ static void program_find(struct request *r)
 static int step_create(struct srun *s, char *env, size_t env_n)
 {
     Wire__StepRequest q = WIRE__STEP_REQUEST__INIT;
-    int64_t began = now_ms(), pause = 5;
+    int64_t began = clock_mono_ms(), pause = 5;
     struct spur_error err = { 0 };
     bool told = false;
     uint8_t token[16];
@@ -545,11 +538,11 @@ static int step_create(struct srun *s, char *env, size_t env_n)
         if (client_call(s->client, WIRE__MESSAGE_TYPE__STEP_CREATE, &q.base, WIRE__MESSAGE_TYPE__STEP_CREATED, &wire__step_reply__descriptor, &s->r.arena, &reply, &number,
                         &err) == 0)
             break;
-        if (err.code != SPUR_ELATER || number != BUSY_ERRNO || (s->r.immediate_s >= 0 && now_ms() - began > s->r.immediate_s * INT64_C(1000))) {
+        if (err.code != SPUR_ELATER || number != BUSY_ERRNO || (s->r.immediate_s >= 0 && clock_mono_ms() - began > s->r.immediate_s * INT64_C(1000))) {
             fprintf(stderr, "srun: error: Unable to create step for job %u: %s\n", s->job_id, err.text);
             return error_exit(1);
         }
-        if (!told && now_ms() - began >= QUIET_MS) {
+        if (!told && clock_mono_ms() - began >= QUIET_MS) {
             told = true;
             if (!s->r.quiet)
                 fprintf(stderr, "srun: Job %u step creation temporarily disabled, retrying (%s)\n", s->job_id, err.text);

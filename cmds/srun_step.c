@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/bitmap.h"
+#include "base/clock.h"
 #include "base/hostlist.h"
 #include "base/str.h"
 #include "cmds/srun.h"
@@ -31,14 +32,6 @@ struct running {
 };
 
 static int pipe_fds[2] = { -1, -1 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- signals ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -135,7 +128,7 @@ static void status_print(struct running *run, const struct step_io *io)
 
 static void interrupted(struct running *run, struct step_io *io)
 {
-    int64_t now = now_ms();
+    int64_t now = clock_mono_ms();
 
     if (run->s->r.quit_on_interrupt) {
         fprintf(stderr, "srun: forcing job termination\n");
@@ -230,7 +223,7 @@ static void task_ended(void *arg, struct step_io *io, uint32_t task, int status)
     struct running *run = arg;
 
     if (!run->first_end_ms)
-        run->first_end_ms = now_ms();
+        run->first_end_ms = clock_mono_ms();
     if (status == 0 || task >= run->s->ntasks)
         return;
     run->ended[task] = status;
@@ -279,7 +272,7 @@ static int tick(void *arg, struct step_io *io)
 {
     struct running *run = arg;
     struct srun *s = run->s;
-    int64_t now = now_ms();
+    int64_t now = clock_mono_ms();
     uint32_t connected, ended;
 
     step_io_progress(io, &connected, &ended);
@@ -346,7 +339,7 @@ int step_run(struct srun *s)
     run.ended = mem_array(s->ntasks + 1, sizeof *run.ended);
     for (uint32_t t = 0; t < s->ntasks; t++)
         run.ended[t] = -1;
-    run.asked_ms = now_ms();
+    run.asked_ms = clock_mono_ms();
     rc = step_io_run(s->io, &plan, &result, &err);
     ends_tell(&run);
     s->wait_status = result.status;

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "cmds/common/environment.h"
 
@@ -202,14 +203,6 @@ static _Noreturn void login_exec(const struct passwd *p, bool is_login, int out)
     _exit(127);
 }
 
-static int64_t clock_now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int list_login(struct list *l, struct request *r, const char *how, struct spur_error *err)
 {
     const struct passwd *p = getpwuid(getuid());
@@ -232,10 +225,10 @@ static int list_login(struct list *l, struct request *r, const char *how, struct
         login_exec(p, *at != 'S' && *at != 's', fd[1]);
     close(fd[1]);
     str_init(&text);
-    until = clock_now_ms() + (int64_t)(seconds ? seconds : 8) * 1000;
+    until = clock_mono_ms() + (int64_t)(seconds ? seconds : 8) * 1000;
     for (;;) {
         struct pollfd f = { .fd = fd[0], .events = POLLIN };
-        int64_t left = until - clock_now_ms();
+        int64_t left = until - clock_mono_ms();
         char buf[8192];
         ssize_t got;
 

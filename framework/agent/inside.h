@@ -24,6 +24,7 @@
 #include "agent/seen.h"
 #include "agent/settings.h"
 #include "agent/spool.h"
+#include "base/clock.h"
 #include "base/table.h"
 #include "loader/loader.h"
 #include "rpc/log.h"
@@ -89,8 +90,6 @@ struct agent {
 };
 
 static inline uint64_t step_key(uint32_t job_id, uint32_t step_id) { return (uint64_t)job_id << 32 | step_id; }
-int64_t agent_boot_ms(void);
-int64_t agent_wall_ms(void);
 const char *step_text(uint32_t step_id, char buf[16]);      /* "batch", "0" */
 
 /* node.c */

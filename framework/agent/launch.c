@@ -174,7 +174,7 @@ static void verified(struct identity *n, const Wire__Launch *l)
     int rc;
 
     arena_init(&arena, GRANT_ARENA_CAP);
-    rc = credential_open(l, a->set->cluster, n->name, a->seen.fence, agent_wall_ms(), &arena, &c, &err);
+    rc = credential_open(l, a->set->cluster, n->name, a->seen.fence, clock_wall_ms(), &arena, &c, &err);
     if (rc == 0)
         rc = seen_fence(&a->seen, c->fence, &err);
     if (rc < 0) {

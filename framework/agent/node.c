@@ -119,7 +119,7 @@ static void heartbeat(struct identity *n)
     }
     h.n_loads = 1;
     h.loads = &row;
-    seen_prune(&n->agent->seen, agent_wall_ms());
+    seen_prune(&n->agent->seen, clock_wall_ms());
     n->beats_unanswered++;
     rpc_send(n->conn, WIRE__MESSAGE_TYPE__HEARTBEAT, ++n->seq, &h.base);
     arm(n, n->heartbeat_ms);
@@ -279,7 +279,7 @@ void node_report_text(struct identity *n, Wire__Report__Kind kind, uint32_t job_
     r.status = status;
     r.text = (char *)(uintptr_t)text;
     r.has_wall_ms = 1;
-    r.wall_ms = agent_wall_ms();
+    r.wall_ms = clock_wall_ms();
     node_report(n, &r, NULL, NULL);
 }
 

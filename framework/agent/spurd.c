@@ -42,26 +42,10 @@ static const char usage[] =
 
 struct options { const char *conf, *log, *name, *emulate, *server; bool foreground, clean, print; int verbose; };
 
-int64_t agent_boot_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-int64_t agent_wall_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* ---- host services for plugins ---- */
 
-static int64_t host_now(void *ctx) { (void)ctx; return agent_boot_ms(); }
-static int64_t host_wall(void *ctx) { (void)ctx; return agent_wall_ms(); }
+static int64_t host_now(void *ctx) { (void)ctx; return clock_boot_ms(); }
+static int64_t host_wall(void *ctx) { (void)ctx; return clock_wall_ms(); }
 static const char *host_name(void *ctx)
 {
     const struct agent *a = ctx;
@@ -255,8 +239,8 @@ static int open_spool(struct agent *a, bool clean, struct spur_error *err)
             unlinkat(a->spool_fd, "fence", 0);
         }
     }
-    if ((rc = seen_open(&a->seen, a->spool_fd, agent_wall_ms(), err)) < 0 ||
-        (rc = spool_open(a->loop, a->spool_fd, (uint64_t)agent_wall_ms() * 1000, &a->spool, err)) < 0)
+    if ((rc = seen_open(&a->seen, a->spool_fd, clock_wall_ms(), err)) < 0 ||
+        (rc = spool_open(a->loop, a->spool_fd, (uint64_t)clock_wall_ms() * 1000, &a->spool, err)) < 0)
         return spur_context(err, "%s", a->set->spool_dir);
     if (spool_dropped(a->spool))
         log_line(SPUR_LOG_WARN, "reports in %s end with %zu bytes that were not written whole: dropped", a->set->spool_dir, spool_dropped(a->spool));
@@ -411,7 +395,7 @@ static int agent_main(const char *program, const struct options *o, struct confi
         return fatal(program, o, &err);
     uv_loop_init(&loop);
     a->loop = &loop;
-    a->start_wall_ms = agent_wall_ms();
+    a->start_wall_ms = clock_wall_ms();
     log_line(SPUR_LOG_INFO, "spurd %s of cluster %s starts as node %s%s", PACKAGE_VERSION, a->set->cluster, hostlist_nth(a->set->names, 0),
              a->is_emulated ? " and others, emulated" : "");
     if (a->set->controller_count == 0) {

@@ -79,7 +79,7 @@ static const struct agent_step *any_of_job(const struct identity *n, uint32_t jo
 
 static void say_gone(struct identity *n, uint32_t job_id, uint32_t attempt)
 {
-    seen_add(&n->agent->seen, job_id, SEEN_JOB_OVER, attempt, node_hash(n), agent_wall_ms() + KEEP_OVER_MS);
+    seen_add(&n->agent->seen, job_id, SEEN_JOB_OVER, attempt, node_hash(n), clock_wall_ms() + KEEP_OVER_MS);
     node_report_text(n, WIRE__REPORT__KIND__GONE, job_id, 0, attempt, 0, NULL);
 }
 
@@ -360,7 +360,7 @@ static void supervisor_lost(struct agent_step *s, const char *why)
             r.text = (char *)(uintptr_t)(s->phase <= STEP_STARTING ? "the step's supervisor ended before its tasks had started" :
                                          "the step's supervisor was killed, and its tasks with it");
             r.has_wall_ms = 1;
-            r.wall_ms = agent_wall_ms();
+            r.wall_ms = clock_wall_ms();
         }
         r.node = (char *)(uintptr_t)n->name;
         r.job_id = s->job_id;
@@ -467,7 +467,7 @@ static void adopt_folder(struct agent *a, const char *folder)
     snprintf(s->folder, sizeof s->folder, "%s", folder);
     s->phase = STEP_RUNNING;
     s->adopted = true;
-    seen_add(&a->seen, s->job_id, s->step_id, s->attempt, 0, agent_wall_ms() + KEEP_OVER_MS);
+    seen_add(&a->seen, s->job_id, s->step_id, s->attempt, 0, clock_wall_ms() + KEEP_OVER_MS);
     fd = openat(a->spool_fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0) {
         link = folder_connect(fd, STEP_SOCKET, &err);

@@ -33,6 +33,7 @@
 #include "agent/supervisor.h"
 #include "agent/task.h"
 #include "agent/taskio.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "client/link.h"
 #include "state/apply.h"
@@ -69,22 +70,6 @@ struct supervisor {
     Wire__Report *ended;                /* for the state file; owned by pending */
     uint8_t *ended_bytes; size_t ended_len;
 };
-
-static int64_t clock_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-static int64_t wall_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static int rank_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
@@ -173,7 +158,7 @@ static void report(struct supervisor *s, Wire__Report__Kind kind, int status, co
     r->attempt = s->order->grant->attempt;
     r->seq = ++s->seq;
     r->has_wall_ms = true;
-    r->wall_ms = wall_ms();
+    r->wall_ms = clock_wall_ms();
     if (text && *text)
         r->text = mem_copy(text);
     if (kind == WIRE__REPORT__KIND__ENDED || kind == WIRE__REPORT__KIND__LAUNCH_FAILED) {
@@ -230,14 +215,14 @@ static void say_cancelled(struct supervisor *s, const char *why)
 
 static void begin_ending(struct supervisor *s, int signal, int64_t wait_ms)
 {
-    int64_t at = clock_ms() + wait_ms;
+    int64_t at = clock_boot_ms() + wait_ms;
 
     if (s->is_ending && at >= s->kill_at_ms)
         return;                                     /* a second cancel may only hasten */
     s->kill_at_ms = at;
     if (!s->is_ending || signal == SIGKILL) {
         if (signal == SIGKILL)
-            s->kill_at_ms = clock_ms();
+            s->kill_at_ms = clock_boot_ms();
         else {
             container_signal(SIGCONT);
             container_signal(signal);
@@ -743,7 +728,7 @@ static void loop(struct supervisor *s)
     size_t room = 3 + TASKIO_POLL_ROOM(s->count) + s->count;
     struct pollfd *fds = mem_array(room, sizeof *fds);
 
-    for (int64_t now = clock_ms(); advance(s, now), !finished(s, now); now = clock_ms()) {
+    for (int64_t now = clock_boot_ms(); advance(s, now), !finished(s, now); now = clock_boot_ms()) {
         struct signalfd_siginfo info;
         size_t n = 3, io_n, word_n;
 
@@ -763,7 +748,7 @@ static void loop(struct supervisor *s)
             agent_input(s);
         if (fds[1].revents)
             agent_accept(s);
-        taskio_handle(s->io, fds + 3, io_n, clock_ms());
+        taskio_handle(s->io, fds + 3, io_n, clock_boot_ms());
         for (uint32_t i = 0; i < s->count; i++)
             if (fds[word_n + i].fd >= 0 && fds[word_n + i].revents)
                 read_word(s, i);

@@ -20,6 +20,7 @@
 
 #include "agent/environment.h"
 #include "agent/taskio.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "client/link.h"
 
@@ -50,14 +51,6 @@ struct taskio {
     uint64_t sequence;
     char   fault[240];
 };
-
-static int64_t clock_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void lose(struct taskio *io, const char *why)
 {
@@ -100,7 +93,7 @@ static void connect_next(struct taskio *io)
             setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
             link_open(&io->link, fd, channel_keyed(false, io->order->cluster ? io->order->cluster : "", io->order->grant->io_key.data));
             freeaddrinfo(list);
-            io->deadline_ms = clock_ms() + CONNECT_MS;
+            io->deadline_ms = clock_boot_ms() + CONNECT_MS;
             snprintf(io->fault, sizeof io->fault, "srun at %.100s port %s does not answer", host, port);
             return;
         }

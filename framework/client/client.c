@@ -14,6 +14,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "client/client.h"
 #include "client/dialog.h"
@@ -77,24 +78,13 @@ int client_fd(const struct client *c)
 
 void client_token(uint8_t token[16], int64_t *wall_ms)
 {
-    struct timespec now;
-
     for (size_t n = 0; n < 16;) {
         ssize_t got = getrandom(token + n, 16 - n, 0);
 
         if (got > 0)
             n += (size_t)got;
     }
-    clock_gettime(CLOCK_REALTIME, &now);
-    *wall_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    *wall_ms = clock_wall_ms();
 }
 
 static void rest_ms(unsigned ms)
@@ -245,7 +235,7 @@ static int refused(struct ask *k, const struct frame *f, const uint8_t *body, in
         rc = spur_fail(err, no->code < 0 ? no->code : SPUR_EINVAL, "%s", no->text);
         if (no->has_slurm_errno && slurm_errno)
             *slurm_errno = no->slurm_errno;
-        if (no->code == SPUR_ENOTLEADER && now_ms() < k->deadline) {
+        if (no->code == SPUR_ENOTLEADER && clock_mono_ms() < k->deadline) {
             if (no->leader && *no->leader && k->asked_leaders++ < 8) {
                 turn_to(k->c, no->leader);
                 dialog_close(&k->c->dialog);
@@ -272,7 +262,7 @@ static int ask(struct ask *k, struct frame *f, const uint8_t **body, int *slurm_
         k->pause = PAUSE_MS;
     for (;;) {
         if ((rc = connect_any(c, err)) < 0) {
-            if (now_ms() + k->pause > k->deadline)
+            if (clock_mono_ms() + k->pause > k->deadline)
                 break;
             /* An answer that we are not known will not change in seconds; a daemon that is down may come back. */
             if (c->refused.code && !k->is_wait)
@@ -304,7 +294,7 @@ static int ask(struct ask *k, struct frame *f, const uint8_t **body, int *slurm_
         disconnect(c, true);
         if (k->has_sent && is_unrepeatable(k->type))
             return rc;
-        if (now_ms() >= k->deadline)
+        if (clock_mono_ms() >= k->deadline)
             break;
     }
     if (c->refused.code) {
@@ -318,7 +308,7 @@ static int ask(struct ask *k, struct frame *f, const uint8_t **body, int *slurm_
 int client_call(struct client *c, uint16_t type, const ProtobufCMessage *request, uint16_t reply_type, const ProtobufCMessageDescriptor *reply_desc,
                 struct arena *a, void **reply, int *slurm_errno, struct spur_error *err)
 {
-    struct ask k = { .c = c, .type = type, .reply_type = reply_type, .request = request, .deadline = now_ms() + CALL_MS };
+    struct ask k = { .c = c, .type = type, .reply_type = reply_type, .request = request, .deadline = clock_mono_ms() + CALL_MS };
     struct frame f;
     const uint8_t *body;
     int rc;
@@ -346,7 +336,7 @@ static bool says_last(const ProtobufCMessageDescriptor *d, const void *part)
 int client_stream(struct client *c, uint16_t type, const ProtobufCMessage *request, uint16_t part_type, const ProtobufCMessageDescriptor *part_desc,
                   int (*fn)(void *arg, void *part), void *arg, int *slurm_errno, struct spur_error *err)
 {
-    struct ask k = { .c = c, .type = type, .reply_type = part_type, .request = request, .deadline = now_ms() + CALL_MS };
+    struct ask k = { .c = c, .type = type, .reply_type = part_type, .request = request, .deadline = clock_mono_ms() + CALL_MS };
     struct arena a;
     struct frame f;
     const uint8_t *body;
@@ -393,7 +383,7 @@ int client_wait(struct client *c, const Wire__WaitRequest *request, struct arena
         *slurm_errno = 0;
     for (;;) {
         struct ask k = { .c = c, .type = WIRE__MESSAGE_TYPE__WAIT, .reply_type = WIRE__MESSAGE_TYPE__JOBS_PART, .request = &request->base,
-                         .deadline = now_ms() + WAIT_MS, .is_wait = true };
+                         .deadline = clock_mono_ms() + WAIT_MS, .is_wait = true };
 
         rc = ask(&k, &f, &body, slurm_errno, err);
         /* Asked for hours, then the connection went: the patience begins when it goes, not when the question was put. */

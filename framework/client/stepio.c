@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/link.h"
 #include "client/stepio.h"
 
@@ -58,14 +59,6 @@ struct step_io {
     uint64_t input_sent;
     bool     changed;
 };
-
-static int64_t clock_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- listening ---- */
 
@@ -414,7 +407,7 @@ static void accept_peers(struct step_io *io)
 
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         link_open(&p->link, fd, channel_keyed(true, io->cluster, io->key));
-        p->until_ms = clock_ms() + STRANGER_MS;
+        p->until_ms = clock_boot_ms() + STRANGER_MS;
         io->peers = mem_grow(io->peers, io->peer_count + 1, sizeof *io->peers);
         io->peers[io->peer_count++] = p;
         strangers++;
@@ -538,7 +531,7 @@ static int turn(struct step_io *io, int64_t *next_tick, struct spur_error *err)
     const struct step_io_plan *plan = io->plan;
     size_t count = io->peer_count;
     struct pollfd *fds = mem_array(count + 3, sizeof *fds);
-    int64_t now = clock_ms();
+    int64_t now = clock_boot_ms();
     int rc = 0;
 
     fds[0] = (struct pollfd){ .fd = io->fd, .events = POLLIN };
@@ -558,7 +551,7 @@ static int turn(struct step_io *io, int64_t *next_tick, struct spur_error *err)
             read_input(io);
         if (fds[0].revents)
             accept_peers(io);
-        now = clock_ms();
+        now = clock_boot_ms();
         sweep_peers(io, now);
         if (plan->tick && (io->changed || now >= *next_tick)) {
             io->changed = false;
@@ -579,7 +572,7 @@ static bool is_over(const struct step_io *io)
 
 int step_io_run(struct step_io *io, const struct step_io_plan *plan, struct step_io_result *out, struct spur_error *err)
 {
-    int64_t next_tick = clock_ms() + 1000;
+    int64_t next_tick = clock_boot_ms() + 1000;
     int rc = 0;
 
     memset(out, 0, sizeof *out);

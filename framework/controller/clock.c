@@ -4,20 +4,7 @@
  * wall_ms is the clock people read. cluster_ms is the state's last value plus what CLOCK_BOOTTIME has advanced since: it never goes
  * back, and a clock that is set neither shortens nor lengthens a job.
  */
-#include <time.h>
-
 #include "controller/ctl.h"
-
-static int64_t clock_read(clockid_t id)
-{
-    struct timespec t;
-
-    clock_gettime(id, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-int64_t clock_boot_ms(void) { return clock_read(CLOCK_BOOTTIME); }
-int64_t clock_wall_ms(void) { return clock_read(CLOCK_REALTIME); }
 
 int64_t ctl_cluster_ms(struct ctl *c)
 {

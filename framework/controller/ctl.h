@@ -16,6 +16,7 @@
 
 #include "admit/admit.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/duration.h"
 #include "base/table.h"
 #include "config/config.h"
@@ -81,8 +82,6 @@ struct peer {
 };
 
 /* clock.c: the two times of an entry. cluster_ms goes on from the last entry by CLOCK_BOOTTIME, so that a wall clock set back ends no job late. */
-int64_t clock_boot_ms(void);
-int64_t clock_wall_ms(void);
 int64_t ctl_cluster_ms(struct ctl *c);
 
 /* dispatch.c */

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "loader/contract.h"
 #include "loader/file.h"
@@ -34,14 +35,6 @@ struct fake {
     pthread_cond_t  wake;
     struct posted *first, **end;
 };
-
-static int64_t clock_ms(clockid_t id)
-{
-    struct timespec t;
-
-    clock_gettime(id, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void fake_log(void *ctx, int level, const char *text)
 {
@@ -77,13 +70,13 @@ static void fake_post(void *ctx, void (*fn)(void *arg), void *arg)
 static int64_t fake_now_ms(void *ctx)
 {
     (void)ctx;
-    return clock_ms(CLOCK_BOOTTIME);
+    return clock_boot_ms();
 }
 
 static int64_t fake_wall_ms(void *ctx)
 {
     (void)ctx;
-    return clock_ms(CLOCK_REALTIME);
+    return clock_wall_ms();
 }
 
 static const char *fake_host_name(void *ctx) { return ((struct fake *)ctx)->host_name; }
@@ -121,7 +114,7 @@ void contract_role(struct contract *c, const char *role, const char *host_name)
 bool contract_loop(struct contract *c, const bool *done, unsigned ms)
 {
     struct fake *f = c->fake;
-    int64_t end = clock_ms(CLOCK_REALTIME) + ms;
+    int64_t end = clock_wall_ms() + ms;
 
     while (!*done) {
         struct posted *p;
@@ -223,13 +216,13 @@ static void child_run(const struct contract_target *target, const struct contrac
 /* Reads the outcome and waits for the child's end, both before the deadline. */
 static enum contract_verdict child_wait(pid_t child, int from, unsigned deadline_ms, struct outcome *o, char *text, size_t room)
 {
-    int64_t end = clock_ms(CLOCK_BOOTTIME) + deadline_ms;
+    int64_t end = clock_boot_ms() + deadline_ms;
     size_t got = 0;
     int status = 0;
     bool is_over = false;
 
     while (!is_over) {
-        int64_t left = end - clock_ms(CLOCK_BOOTTIME);
+        int64_t left = end - clock_boot_ms();
         struct pollfd p = { .fd = from, .events = POLLIN };
         ssize_t n;
 

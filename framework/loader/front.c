@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "loader/front.h"
@@ -97,26 +98,18 @@ static void front_post(void *ctx, void (*fn)(void *arg), void *arg)
     f->behind->post(f->behind->ctx, fn, arg);
 }
 
-static int64_t clock_ms(clockid_t id)
-{
-    struct timespec t;
-
-    clock_gettime(id, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int64_t front_now_ms(void *ctx)
 {
     struct front *f = ctx;
 
-    return f->behind && SPUR_HAS(f->behind, now_ms) ? f->behind->now_ms(f->behind->ctx) : clock_ms(CLOCK_BOOTTIME);
+    return f->behind && SPUR_HAS(f->behind, now_ms) ? f->behind->now_ms(f->behind->ctx) : clock_boot_ms();
 }
 
 static int64_t front_wall_ms(void *ctx)
 {
     struct front *f = ctx;
 
-    return f->behind && SPUR_HAS(f->behind, wall_ms) ? f->behind->wall_ms(f->behind->ctx) : clock_ms(CLOCK_REALTIME);
+    return f->behind && SPUR_HAS(f->behind, wall_ms) ? f->behind->wall_ms(f->behind->ctx) : clock_wall_ms();
 }
 
 /* The three texts: what the caller says, "" otherwise. */
