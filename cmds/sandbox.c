@@ -463,7 +463,7 @@ static int sandbox_signal(struct sandbox *s, const char *target, bool with_jobs,
         struct tally t = { 0 };
 
         str_init(&t.text);
-        while (!nodes_tally(s, &t) && now_ms() < deadline)
+        while (!nodes_tally(s, &t) && clock_mono_ms() < deadline)
             nap();
         str_fini(&t.text);
     }
