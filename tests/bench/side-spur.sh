@@ -9,7 +9,7 @@ spur_run() { PATH=$prefix/bin:$prefix/sbin:$PATH SLURM_CONF=$work/spur/slurm.con
 
 # Above 16 nodes the sandbox plays them all in one process.
 spur_up() {
-    spur_run spur sandbox start --dir "$work/spur" --nodes "$1" --cpus 8 --set MaxArraySize=20001 --set MaxJobCount=40000 --set MinJobAge=10 >"$work/spur.out" 2>&1 ||
+    spur_run spur sandbox start --dir "$work/spur" --nodes "$1" --cpus 8 --set MaxArraySize=20001 --set MaxJobCount=100000 --set MinJobAge=10 >"$work/spur.out" 2>&1 ||
         { cat "$work/spur.out" >&2; return 1; }
 }
 spur_down() { spur_run spur sandbox stop --dir "$work/spur" >/dev/null 2>&1; rm -rf "$work/spur"; }
