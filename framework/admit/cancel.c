@@ -68,7 +68,7 @@ static void add(struct canceller *c, uint32_t job_id, const char *tasks, bool ha
     o->has_signal_only = o->signal_only = c->signal_only || has_step;      /* a step is ended by its signal; the job goes on */
     o->has_signal = r->has_signal || o->signal_only;
     o->signal = r->has_signal ? r->signal : 9;
-    o->has_batch_only = o->batch_only = r->batch_only;
+    o->has_batch_only = o->batch_only = r->batch_only || (has_step && step_id == STEP_BATCH);
     o->has_full = o->full = r->full;
     o->has_finish = o->finish = r->finish;
     o->has_status = r->has_status;
@@ -186,6 +186,10 @@ static void cancel_id(struct canceller *c, const char *id)
     } else if (dot) {
         const struct step *st = j->steps;
 
+        if (step_id == STEP_BATCH && j->is_batch) {     /* it has no row of its own: the batch shell is what is meant */
+            add(c, j->job_id, NULL, true, step_id);
+            goto out;
+        }
         while (st && st->step_id != step_id)
             st = st->next;
         if (!st || st->state != JOB_RUNNING) {
