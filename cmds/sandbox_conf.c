@@ -295,7 +295,8 @@ int sandbox_conf_write(struct sandbox *s, struct config **cfg, struct spur_error
     rc = s->conf ? conf_site(s, &conf, &gres, err) : conf_own(s, &conf, &gres, err);
     if (rc < 0)
         goto out;
-    str_addf(&spur, "run_dir = \"%s\"\n", s->run);
+    /* The folder's list of hosts lets commands wait for a controller that is away instead of failing for want of keys. */
+    str_addf(&spur, "run_dir = \"%s\"\nplugin \"auth/sodium\" {\n  key_dir = \"%s/keys\"\n}\n", s->run, s->dir);
     snprintf(path, sizeof path, "%s/slurm.conf", s->dir);
     if ((rc = sandbox_file_put(path, conf.text, err)) < 0)
         goto out;

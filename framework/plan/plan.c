@@ -45,6 +45,7 @@ struct plan *plan_create(void)
 
     queue_init(&p->queue);
     table_init(&p->running);
+    table_init(&p->limited);
     table_init(&p->ending);
     p->next_rank_ms = INT64_MAX;
     return p;
@@ -100,6 +101,7 @@ void plan_destroy(struct plan *p)
     backfill_drop(p);
     queue_fini(&p->queue);
     table_fini(&p->running);
+    table_fini(&p->limited);
     table_fini(&p->ending);
     free(p->failures.slots);
     bitmap_fini(&p->changed);
@@ -163,16 +165,23 @@ void plan_refresh(struct plan *p, struct state *s, uint32_t job_id, bool changed
     enum job_reason why = REASON_None, closed = REASON_None;
     uint32_t lanes[LANES_MAX], n, open = 0;
     int64_t when = INT64_MAX;
+    bool is_eligible;
 
     if (!j || j->state != JOB_PENDING) {
         table_del(&p->ending, job_id);
+        table_del(&p->limited, job_id);
         if (e)
             queue_remove(&p->queue, job_id);
         return;
     }
     if (j->deadline_wall_s && changed)
         queue_wake_at(&p->queue, last_start_s(j) * 1000 + 1000, job_id);
-    if (!job_eligible(s, j, now_s, &why, &when)) {
+    is_eligible = job_eligible(s, j, now_s, &why, &when);
+    if (is_eligible || why != REASON_JobArrayTaskLimit || job_id == j->array_job_id)
+        table_del(&p->limited, job_id);
+    else if (!table_get(&p->limited, job_id))       /* refresh_array walks here: what is there stays where it is */
+        table_put(&p->limited, job_id, (void *)(uintptr_t)job_id);
+    if (!is_eligible) {
         job_advise(j, why, NULL);
         if (!j->has_priority_set && !j->priority_advice && !j->held_by_user && !j->held_by_admin) {
             if ((p->unranked_count & (p->unranked_count - 1)) == 0)
@@ -216,6 +225,8 @@ static void rebuild(struct plan *p, struct state *s)
     queue_clear(&p->queue);
     table_fini(&p->running);
     table_init(&p->running);
+    table_fini(&p->limited);
+    table_init(&p->limited);
     table_fini(&p->ending);
     table_init(&p->ending);
     failures_clear(&p->failures);
@@ -257,21 +268,16 @@ static void nodes_changed(struct plan *p, const struct job *j)
 }
 
 /* A task has ended: there is room under %limit for those that wait, in the array's own record and in those split off from it. */
-static void refresh_array(struct plan *p, struct state *s, const struct job *j, int64_t now_s)
+static void refresh_array(struct plan *p, struct state *s, uint32_t array_job_id, int64_t now_s)
 {
-    const struct job *root = state_job(s, j->array_job_id);
-    uint32_t last = 0;
+    void *id;
 
-    plan_refresh(p, s, j->array_job_id, false, now_s);
-    if (!root || !root->array || !root->array->limit || !root->array->records)
-        return;
-    for (uint32_t t = 0; t < root->array->task_job_count; t++) {
-        uint32_t id = root->array->task_job[t];
-        const struct job *set = id && id != last ? state_job(s, id) : NULL;
+    plan_refresh(p, s, array_job_id, false, now_s);
+    for (size_t i = 0; (id = table_next(&p->limited, &i)); ) {
+        const struct job *j = state_job(s, (uint32_t)(uintptr_t)id);
 
-        if (set && job_is_task_set(set))
-            plan_refresh(p, s, id, false, now_s);
-        last = id ? id : last;
+        if (!j || j->array_job_id == array_job_id)
+            plan_refresh(p, s, (uint32_t)(uintptr_t)id, false, now_s);
     }
 }
 
@@ -316,8 +322,8 @@ void plan_events(struct plan *p, struct state *s, const struct event *events, si
         case EV_JOB_REQUEUED:
         case EV_JOB_GONE:
             plan_refresh(p, s, ev->job_id, ev->kind == EV_JOB_REQUEUED, now_s);
-            if (j && j->array_job_id && j->array_job_id != ev->job_id)
-                refresh_array(p, s, j, now_s);
+            if (j && j->array_job_id)
+                refresh_array(p, s, j->array_job_id, now_s);
             nodes_changed(p, j);
             if (!j || j->state == JOB_PENDING || (job_state_is_end(j->state) && !(j->flags & JOB_FLAG_COMPLETING)))
                 table_del(&p->running, ev->job_id);

@@ -50,6 +50,7 @@ struct plan {
     struct flight *flights; size_t flight_count, flight_room;
     struct failures failures;
     struct table running;                   /* ids of jobs that hold nodes */
+    struct table limited;                   /* ids of records split off from arrays, waiting for their array's %limit */
     struct table ending;                    /* ids of jobs whose end is proposed and not yet applied */
     struct bitmap changed; bool all_changed;/* nodes that the select plugin has not heard of yet */
     struct bitmap shut; bool any_shut;      /* nodes kept for a blocked partition during this main pass */
