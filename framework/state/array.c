@@ -5,6 +5,7 @@
  * that are cancelled or changed together. The last ones take the record they stand in, so the array's own id ends as a task too.
  * The own record outlives its tasks' records: it remembers which have ended and how, so that dependents of any task get their answer.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,8 +144,10 @@ void array_task_ended(struct state *s, struct job *j, bool ok)
 
     if (!a)
         return;
-    if (j->alloc_count)
+    if (j->alloc_count) {
+        assert(a->running);
         a->running--;
+    }
     tasks_mark(&a->ended, j, a, true);
     if (!ok)
         tasks_mark(&a->failed, j, a, true);
@@ -157,6 +160,7 @@ void array_task_requeued(struct state *s, struct job *j, bool was_end)
     if (!a)
         return;
     if (!was_end) {
+        assert(a->running);
         a->running--;
         return;
     }

@@ -214,6 +214,8 @@ void name_moved(struct doing *d, struct job *j)
     name_leave(s, j);
     if (job_phase(j) != PHASE_ENDED)
         name_enter(s, j);
+    if (!s->priv->has_singletons)
+        return;
     for (struct job *k = table_get(&s->priv->names, name_key(j)); k; k = k->name_next)
         if (k->state == JOB_PENDING && same_name(k, j)) {
             if (has_singleton(k))
@@ -436,6 +438,8 @@ void dependency_index(struct state *s, struct job *j)
         const struct dep_term *t = &j->deps[i];
         struct list32 *l;
 
+        if (t->type == DEP_SINGLETON)
+            s->priv->has_singletons = true;
         if (t->type == DEP_SINGLETON || t->status != DEP_WAITS)
             continue;
         l = table_get(&s->priv->dependents, t->job_id);

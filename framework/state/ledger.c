@@ -6,6 +6,7 @@
  * written in the allocation itself (cores, threads of shared cores, device masks), so a release gives back exactly what was taken.
  * Only a changed configuration can leave a node with more held than it has; then nothing is free there until jobs end.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,6 +190,7 @@ void ledger_release(struct state *s, const struct job *j, const struct node_allo
     if (a->node == NODE_REMOVED)
         return;
     n = &s->nodes[a->node];
+    assert(n->cpus_used >= a->cpus && n->mem_used >= a->mem_mib && n->jobs);     /* what is released was charged */
     ledger_cores(s, n, a, false);
     n->cpus_used -= a->cpus;
     n->mem_used -= a->mem_mib;

@@ -37,6 +37,7 @@ struct state_private {
     struct view_base *view;
     uint32_t cr;                    /* SPUR_CR_* of the configuration */
     bool     cores_whole;           /* a core goes to one job only */
+    bool     has_singletons;        /* some job waits or has waited for its turn: chains of names matter */
 };
 
 struct doing {

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "state/private.h"
 
@@ -24,6 +25,21 @@ static void report_started(struct doing *d, struct job *j, struct node_alloc *a,
         a->started = true;
 }
 
+/* RequeueExit=1-3,42: exit codes that bring a job back into the queue. */
+static bool exit_is_listed(const struct state *s, int32_t status, enum config_key key)
+{
+    const char *list = config_text(s->config, key);
+    struct bitmap codes;
+    bool listed;
+
+    if (!list || !*list || !WIFEXITED(status) || !WEXITSTATUS(status))
+        return false;
+    bitmap_init(&codes, 256);
+    listed = bitmap_parse(&codes, list, NULL) == 0 && bitmap_test(&codes, (size_t)WEXITSTATUS(status));
+    bitmap_fini(&codes);
+    return listed;
+}
+
 static void report_ended(struct doing *d, struct job *j, struct node_alloc *a, const Wire__Report *r)
 {
     bool batch = !r->has_step_id || r->step_id == STEP_BATCH;
@@ -35,6 +51,15 @@ static void report_ended(struct doing *d, struct job *j, struct node_alloc *a, c
         step_ended_on(d, j, st, sa, r->status, r->oom);
     if (!batch || !j->is_batch || a != j->allocs)
         return;
+    if (j->requeue && !r->oom && (phase == PHASE_LAUNCHING || phase == PHASE_RUNNING)) {
+        bool hold = exit_is_listed(d->s, r->status, CONF_RequeueExitHold);
+
+        j->flags |= hold ? JOB_FLAG_REQUEUE_HOLD : 0;
+        if (hold || exit_is_listed(d->s, r->status, CONF_RequeueExit)) {
+            job_happens(d, j, JOB_REQUEUE_, NULL);
+            return;
+        }
+    }
     job_happens(d, j, r->oom ? JOB_OOM_ : r->status ? JOB_EXIT_BAD_ : JOB_EXIT_OK_, &detail);
 }
 

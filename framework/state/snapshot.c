@@ -225,9 +225,18 @@ static int finish(struct loading *r)
 
     if (r->nodes != s->node_count || r->jobs != r->head->job_count || r->tokens != r->head->token_count)
         return bad_record(r, "fewer records than the head says");
+    for (size_t at = 0; (j = table_next(&s->jobs, &at)); )
+        if (j->array)
+            j->array->running = j->array->records = 0;
     for (size_t at = 0; (j = table_next(&s->jobs, &at)); ) {
         if (j->array_job_id && (!state_job(s, j->array_job_id) || !state_job(s, j->array_job_id)->array))
             return bad_record(r, "a task without its array");
+        if (j->array_job_id) {
+            struct array *a = state_job(s, j->array_job_id)->array;
+
+            a->running += j->alloc_count && job_phase(j) != PHASE_ENDED;
+            a->records += j->array_job_id != j->job_id;
+        }
         dependency_index(s, j);
         if (job_phase(j) == PHASE_ENDED)
             table_put(&s->priv->ended, j->job_id, j);

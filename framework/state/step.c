@@ -157,6 +157,10 @@ void op_step(struct doing *d, const Wire__OpStep *o)
         refuse(d, SPUR_EINVAL, 0, "job %u: a step on no node", o->job_id);
         return;
     }
+    if (s->config && config_number(s->config, CONF_MaxStepCount) > 0 && j->next_step >= config_number(s->config, CONF_MaxStepCount)) {
+        refuse(d, SPUR_ELIMIT, 0, "job %u has had %u steps, MaxStepCount is %lld", o->job_id, j->next_step, (long long)config_number(s->config, CONF_MaxStepCount));
+        return;
+    }
     st = mem_alloc(sizeof *st);
     st->allocs = mem_array(o->n_allocs, sizeof *st->allocs);
     for (size_t i = 0; i < o->n_allocs; i++) {

@@ -206,6 +206,26 @@ START_TEST(requeued_too_often)
 }
 END_TEST
 
+START_TEST(exit_codes_that_requeue)
+{
+    struct stage g;
+
+    stage_open(&g, "config RequeueExit=3,10-12; config RequeueExitHold=4; node n1 cpus 8; job 1 running n1 cores 0; job 2 running n1 cores 1; job 3 running n1 cores 2");
+    state_job(g.s, 3)->requeue = false;
+    do_report(&g, 1, ENDED, "n1", 1, 11 << 8);
+    do_report(&g, 1, GONE, "n1", 1, 0);
+    ck_assert_int_eq(state_job(g.s, 1)->state, JOB_PENDING);
+    ck_assert(!state_job(g.s, 1)->held_by_user);
+    do_report(&g, 2, ENDED, "n1", 1, 4 << 8);
+    do_report(&g, 2, GONE, "n1", 1, 0);
+    ck_assert(state_job(g.s, 2)->state == JOB_PENDING && state_job(g.s, 2)->held_by_user);
+    do_report(&g, 3, ENDED, "n1", 1, 3 << 8);
+    ck_assert_int_eq(state_job(g.s, 3)->state, JOB_FAILED);
+    stage_check(&g);
+    stage_close(&g);
+}
+END_TEST
+
 START_TEST(holds)
 {
     struct stage g;
@@ -353,6 +373,7 @@ Suite *life_suite(void)
     tcase_add_test(c, ends_in_words);
     tcase_add_test(c, deadline_is_checked);
     tcase_add_test(c, requeued_too_often);
+    tcase_add_test(c, exit_codes_that_requeue);
     tcase_add_test(c, holds);
     tcase_add_test(c, every_keyword);
     tcase_add_test(c, all_or_nothing);
