@@ -43,6 +43,7 @@ static bool exit_is_listed(const struct state *s, int32_t status, enum config_ke
 static void report_ended(struct doing *d, struct job *j, struct node_alloc *a, const Wire__Report *r)
 {
     bool batch = !r->has_step_id || r->step_id == STEP_BATCH;
+    enum job_phase phase = job_phase(j);
     struct job_detail detail = { .status = r->status, .text = r->text };
     struct step *st = batch ? NULL : job_step(j, r->step_id);
     struct node_alloc *sa = st ? step_alloc_on(st, a->node) : NULL;
