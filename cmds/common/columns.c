@@ -146,14 +146,6 @@ uint64_t columns_needs(const struct columns *c)
     return needs;
 }
 
-bool columns_have(const struct columns *c, const char *name)
-{
-    for (size_t i = 0; i < c->count; i++)
-        if (c->list[i].field && ((name[1] == '\0' && c->list[i].field->letter == name[0]) || word_eq(c->list[i].field->name, name)))
-            return true;
-    return false;
-}
-
 static void blanks_add(struct str *out, size_t n)
 {
     while (n--)

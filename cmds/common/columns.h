@@ -39,7 +39,6 @@ uint64_t columns_needs(const struct columns *c);
 void columns_fit(struct columns *c, const void *row, struct str *scratch);     /* for each row, before the first is printed */
 void columns_heading(const struct columns *c, struct str *out);                /* adds a line to out */
 void columns_row(const struct columns *c, const void *row, struct str *scratch, struct str *out);
-bool columns_have(const struct columns *c, const char *name_or_letter);     /* is a field of this name shown? */
 void columns_fini(struct columns *c);
 
 #endif

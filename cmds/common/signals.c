@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signals.c - one table of signals, read both ways. */
+/* signals.c - one table of signals, as Slurm's --signal names them. */
 #include <signal.h>
-#include <stddef.h>
 
 #include "base/str.h"
 #include "cmds/common/signals.h"
@@ -25,12 +24,4 @@ int signal_parse(const char *text)
         if (word_eq(text, signals[i].name))
             return signals[i].number;
     return -1;
-}
-
-const char *signal_name(int number)
-{
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        if (signals[i].number == number)
-            return signals[i].name;
-    return NULL;
 }

@@ -189,13 +189,6 @@ const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n)
     return x->data;
 }
 
-bool blobs_have(struct ctl *c, const uint8_t hash[32])
-{
-    size_t n;
-
-    return blobs_get(c, hash, &n) != NULL;
-}
-
 struct blobs_check { struct ctl *c; int missing; };
 
 static void blobs_check_one(void *arg, const uint8_t hash[32])

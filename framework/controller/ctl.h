@@ -157,7 +157,6 @@ void watch_destroy(struct ctl *c);
 int  blobs_create(struct ctl *c, struct spur_error *err);
 void blobs_destroy(struct ctl *c);
 void blobs_put(struct ctl *c, const uint8_t hash[32], const void *data, size_t n);      /* from a committed entry */
-bool blobs_have(struct ctl *c, const uint8_t hash[32]);
 /* Borrowed until the next call; NULL when it is not there. */
 const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n);
 int  blobs_sync(struct ctl *c, struct spur_error *err);                                 /* before a snapshot cuts the log */

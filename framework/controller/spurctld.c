@@ -416,12 +416,10 @@ static const struct rpc_events rpc_callbacks = { dispatch_message, dispatch_open
 static int ctl_listen(struct ctl *c, int line, struct spur_error *err)
 {
     const struct config *cfg = c->file_config;
-    const char *ports = config_text(cfg, CONF_SlurmctldPort);
     const char *addr = cfg->controllers[line].addr;
     char path[600];
     uint16_t bound = 0, first = (uint16_t)config_number(cfg, CONF_SlurmctldPort);
 
-    (void)ports;
     if (folder_make(c->run_dir, 0755, err) < 0)
         return err->code;
     snprintf(path, sizeof path, cfg->controller_count > 1 ? "%s/ctl-%s.sock" : "%s/ctl.sock", c->run_dir, c->name);

@@ -105,12 +105,6 @@ void contract_set(struct contract *c, const char *key, const char *value)
     }
 }
 
-void contract_role(struct contract *c, const char *role, const char *host_name)
-{
-    c->fake->role = role;
-    c->fake->host_name = host_name;
-}
-
 bool contract_loop(struct contract *c, const bool *done, unsigned ms)
 {
     struct fake *f = c->fake;

@@ -58,7 +58,6 @@ void *contract_alloc(struct contract *c, size_t size);     /* zeroed; freed with
 int  contract_open(struct contract *c, struct loaded **out, struct spur_error *err);
 /* What host->config says from now on; value NULL: unset. Texts are borrowed. */
 void contract_set(struct contract *c, const char *key, const char *value);
-void contract_role(struct contract *c, const char *role, const char *host_name);
 /* Runs what plugins posted until *done or `ms` have passed; true: done. */
 bool contract_loop(struct contract *c, const bool *done, unsigned ms);
 

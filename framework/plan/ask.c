@@ -426,14 +426,6 @@ int ask_build_spec(struct state *s, const Wire__JobSpec *spec, const struct conf
     return 0;
 }
 
-int ask_build(struct state *s, const struct job *j, const struct config_partition *part, struct arena *a, struct spur_ask *out, struct spur_error *err)
-{
-    int rc = ask_build_spec(s, job_spec(j, a), part, a, out, err);
-
-    out->job_id = j->job_id;
-    return rc;
-}
-
 struct spur_placement *placement_room(struct state *s, struct arena *a, uint32_t nodes)
 {
     struct spur_placement *p = arena_alloc(a, sizeof *p);

@@ -32,7 +32,6 @@ void plan_pass(struct plan *p, struct state *s, const struct plan_plugins *plugi
 void plan_refused(struct plan *p, struct state *s, uint32_t job_id);
 
 /* The normalised wish of one job in one partition (ask.c), for plan, --test-only and admit's can-it-ever-run check; memory in the arena. */
-int  ask_build(struct state *s, const struct job *j, const struct config_partition *part, struct arena *a, struct spur_ask *out, struct spur_error *err);
 int  ask_build_spec(struct state *s, const Wire__JobSpec *spec, const struct config_partition *part, struct arena *a, struct spur_ask *out, struct spur_error *err);
 struct spur_placement *placement_room(struct state *s, struct arena *a, uint32_t nodes);
 /* When could this wish start at the earliest? Wall seconds; 0 with err: never. (sbatch --test-only) */

@@ -26,17 +26,6 @@ void list32_add(struct list32 *l, uint32_t id)
     l->ids[l->count++] = id;
 }
 
-bool list32_remove(struct list32 *l, uint32_t id)
-{
-    uint32_t kept = 0, count = l->count;
-
-    for (uint32_t i = 0; i < count; i++)
-        if (l->ids[i] != id)
-            l->ids[kept++] = l->ids[i];
-    l->count = kept;
-    return kept != count;
-}
-
 void list32_fini(struct list32 *l)
 {
     free(l->ids);
@@ -117,22 +106,6 @@ void node_alloc_fini(struct node_alloc *a)
     free(a->lost_name);
     bitmap_fini(&a->cores);
     memset(a, 0, sizeof *a);
-}
-
-void node_alloc_copy(struct node_alloc *to, const struct node_alloc *from)
-{
-    *to = *from;
-    to->lost_name = mem_copy(from->lost_name);
-    to->cores = (struct bitmap){ 0 };
-    bitmap_init(&to->cores, 0);
-    bitmap_copy(&to->cores, &from->cores);
-    to->threads = from->threads ? mem_copy_bytes(from->threads, bitmap_count(&from->cores)) : NULL;
-    to->gres = from->gres_count ? mem_array(from->gres_count, sizeof *to->gres) : NULL;
-    for (uint32_t i = 0; i < from->gres_count; i++) {
-        to->gres[i] = from->gres[i];
-        to->gres[i].name = mem_copy(from->gres[i].name);
-        to->gres[i].type = mem_copy(from->gres[i].type);
-    }
 }
 
 void step_destroy(struct step *st)

@@ -11,7 +11,6 @@
 
 struct list32 { uint32_t *ids; uint32_t count, room; };
 void list32_add(struct list32 *l, uint32_t id);         /* once each */
-bool list32_remove(struct list32 *l, uint32_t id);
 void list32_fini(struct list32 *l);
 
 struct token {                      /* token.c */
@@ -105,7 +104,6 @@ uint32_t job_next_id(struct state *s);                          /* 0: none is fr
 struct job *job_root(const struct state *s, const struct job *j);       /* the array's own record; j itself otherwise */
 struct job *job_clone(struct state *s, const struct job *j, uint32_t job_id);
 void node_alloc_fini(struct node_alloc *a);
-void node_alloc_copy(struct node_alloc *to, const struct node_alloc *from);
 void step_destroy(struct step *st);
 void text_set(char **to, const char *text);                     /* NULL and "" clear */
 char *job_id_text(const struct job *j, struct arena *a);        /* "12", "12_3", "12_[1-4]" */
