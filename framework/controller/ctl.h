@@ -50,6 +50,7 @@ struct ctl {
     char            leader[64];
     bool            is_live;            /* replay is over: events have effects */
     bool            is_stopping;
+    bool            is_config_due;      /* a start with a changed file: nobody is answered by the old one */
     int64_t         boot_wall_ms;
     int64_t         clock_state, clock_boot;    /* the pair at which state and CLOCK_BOOTTIME were last set side by side */
     struct proposer *proposer;
@@ -171,6 +172,7 @@ void names_get(struct ctl *c, uint32_t uid, uint32_t gid, void (*done)(struct ct
 
 /* store_events.c (in spurctld.c): */
 int  ctl_config_propose(struct ctl *c, const struct config *cfg, proposed_fn done, void *arg);
+void ctl_plugins_take(struct ctl *c);           /* plugins meet the state's configuration: options, or another one */
 int  ctl_reconfigure(struct ctl *c, proposed_fn done, void *arg, struct spur_error *err);
 
 #endif

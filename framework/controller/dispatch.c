@@ -575,7 +575,7 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
         rpc_vouch_answer(conn, f, body);
         return;
     }
-    if (!c->state->config || (c->role != SPUR_STORE_LEADER && f->type != WIRE__MESSAGE_TYPE__PING)) {
+    if (!c->state->config || ((c->role != SPUR_STORE_LEADER || c->is_config_due) && f->type != WIRE__MESSAGE_TYPE__PING)) {
         spur_fail(&err, SPUR_ENOTLEADER, "%s is not the leader yet", c->name);
         rpc_refuse(conn, f->seq, &err, 0);
         return;

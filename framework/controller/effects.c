@@ -277,6 +277,7 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             ctl_plan_soon(c);
             break;
         case EV_CONFIG_CHANGED:
+            ctl_plugins_take(c);
             nodes_watch(c);
             nodes_configure(c);
             ctl_plan_soon(c);

@@ -303,7 +303,7 @@ static void query_part_steps(struct ctl *c, struct peer *p, struct query *q, str
     rpc_send(p->conn, WIRE__MESSAGE_TYPE__STEPS_PART, q->seq, &reply.base);
 }
 
-struct rows { Wire__ConfigReply reply; struct arena *a; size_t room; const char *boot; uint32_t next_job_id; };
+struct rows { Wire__ConfigReply reply; struct arena *a; size_t room; const char *boot, *conf; uint32_t next_job_id; };
 
 static void rows_add(void *arg, const char *key, const char *value)
 {
@@ -334,7 +334,9 @@ static void config_row_add(void *arg, const char *key, const char *value)
 {
     struct rows *r = arg;
 
-    if (value)
+    if (strcmp(key, "SLURM_CONF") == 0)
+        rows_add(r, key, r->conf ? r->conf : value);
+    else if (value)
         rows_add(r, key, value);
     else if (strcmp(key, "BOOT_TIME") == 0)
         rows_add(r, key, r->boot);
@@ -354,6 +356,7 @@ static void query_rows(struct ctl *c, struct peer *p, const struct query *q, str
         str_init(&boot);
         moment_print(c->boot_wall_ms / 1000, NULL, c->boot_wall_ms / 1000, &boot);
         r.boot = boot.text;
+        r.conf = c->file_config->path;
         r.next_job_id = c->state->next_job_id;
         config_show(c->state->config, config_row_add, &r);
         str_fini(&boot);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sodium.h>
@@ -210,6 +211,7 @@ static void ctl_stop(struct ctl *c);
 static void config_taken(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
 {
     (void)arg;
+    c->is_config_due = false;
     if (!results || !n || results[0].code < 0)
         log_line(SPUR_LOG_ERROR, "configuration was not taken: %s", results && n && results[0].text ? results[0].text : err ? err->text : "dropped");
     else
@@ -228,6 +230,7 @@ static void ctl_lead(struct ctl *c)
     } else if (!config_same(c->state->config, c->file_config)) {
         if (st.member_count <= 1) {     /* alone, a restart reads the file again, as sites expect */
             log_line(SPUR_LOG_INFO, "%s differs from the log's configuration: taken, as this is the only controller", c->file_config->path);
+            c->is_config_due = true;
             ctl_config_propose(c, c->file_config, config_taken, NULL);
         } else {
             log_line(SPUR_LOG_WARN, "%s differs from the log's configuration, which counts; `scontrol reconfigure` takes the file", c->file_config->path);
@@ -395,20 +398,71 @@ static int ctl_name(struct ctl *c, const char *wanted, struct spur_error *err)
     return spur_fail(err, SPUR_ENOTFOUND, "%s: this host is %s, and no SlurmctldHost line names it; -N NAME says which one it is", cfg->path, host);
 }
 
-static int ctl_plugins(struct ctl *c, struct spur_error *err)
+/* A store that knows no other members would make a cluster of its own on each controller: only the first one may run. */
+static int ctl_alone(struct ctl *c, int line, struct spur_error *err)
+{
+    const struct config *cfg = c->file_config;
+
+    if (cfg->controller_count < 2 || loader_can(c->store, SPUR_CAP_REPLICATED))
+        return 0;
+    if (line)
+        return spur_fail(err, SPUR_EUNSUPPORTED, "%s: %s is a further SlurmctldHost, and store/%s keeps the state of one controller: only %s runs", cfg->path, c->name,
+                         c->store->desc->name, cfg->controllers[0].host);
+    log_line(SPUR_LOG_WARN, "store/%s keeps the state of one controller: the other %zu SlurmctldHost lines are without use", c->store->desc->name, cfg->controller_count - 1);
+    return 0;
+}
+
+static int ctl_plugins(struct ctl *c, int line, struct spur_error *err)
 {
     const struct config *cfg = c->file_config;
     const char *store = config_text(cfg, CONF_StoreType);
 
-    if (loader_open(SPUR_KIND_auth, config_text(cfg, CONF_AuthType), cfg, &c->host, &c->auth, err) < 0 ||
+    if (loader_open(SPUR_KIND_store, store ? store : "store/local", cfg, &c->host, &c->store, err) < 0 || ctl_alone(c, line, err) < 0 ||
+        loader_open(SPUR_KIND_auth, config_text(cfg, CONF_AuthType), cfg, &c->host, &c->auth, err) < 0 ||
         loader_open(SPUR_KIND_select, config_text(cfg, CONF_SelectType), cfg, &c->host, &c->select, err) < 0 ||
-        loader_open(SPUR_KIND_priority, config_text(cfg, CONF_PriorityType), cfg, &c->host, &c->priority, err) < 0 ||
-        loader_open(SPUR_KIND_store, store ? store : "store/local", cfg, &c->host, &c->store, err) < 0)
+        loader_open(SPUR_KIND_priority, config_text(cfg, CONF_PriorityType), cfg, &c->host, &c->priority, err) < 0)
         return err->code;
     c->auth_ops = loader_ops(c->auth);
     c->store_ops = loader_ops(c->store);
     c->plugins = (struct plan_plugins){ loader_ops(c->select), c->select->self, loader_ops(c->priority), c->priority->self };
     return 0;
+}
+
+/* One plugin meets a changed configuration: new options, or another plugin where that is possible while the controller runs. */
+static void ctl_plugin_take(struct ctl *c, enum spur_kind kind, const char *wanted, const char *key, bool may_change, struct loaded **slot)
+{
+    const struct config *cfg = c->state->config;
+    struct loader_meaning meaning;
+    struct spur_error err = { 0 };
+    struct loaded *fresh;
+    int rc = loader_resolve(kind, wanted, cfg, &meaning, &err);
+
+    if (rc == 0 && word_eq(meaning.name, (*slot)->name))
+        rc = loader_reload(*slot, cfg, &err);
+    else if (rc == 0)
+        rc = SPUR_ERESTART;
+    if (rc == SPUR_ERESTART && !may_change) {
+        log_line(SPUR_LOG_WARN, "%s: restart spurctld to take the new %s or its options; until then %s works as before", key, key, (*slot)->name);
+        return;
+    }
+    if (rc == SPUR_ERESTART && (rc = loader_open(kind, wanted, cfg, &c->host, &fresh, &err)) == 0) {
+        loader_close(*slot);
+        *slot = fresh;
+    }
+    if (rc < 0)
+        log_line(SPUR_LOG_ERROR, "%s: %s; %s works on as before", key, err.text, (*slot)->name);
+}
+
+void ctl_plugins_take(struct ctl *c)
+{
+    const struct config *cfg = c->state->config;
+    const char *store = config_text(cfg, CONF_StoreType);
+
+    ctl_plugin_take(c, SPUR_KIND_select, config_text(cfg, CONF_SelectType), "SelectType", true, &c->select);
+    ctl_plugin_take(c, SPUR_KIND_priority, config_text(cfg, CONF_PriorityType), "PriorityType", true, &c->priority);
+    ctl_plugin_take(c, SPUR_KIND_auth, config_text(cfg, CONF_AuthType), "AuthType", false, &c->auth);
+    ctl_plugin_take(c, SPUR_KIND_store, store ? store : "store/local", "StoreType", false, &c->store);
+    c->plugins = (struct plan_plugins){ loader_ops(c->select), c->select->self, loader_ops(c->priority), c->priority->self };
 }
 
 static const struct rpc_events rpc_callbacks = { dispatch_message, dispatch_opened, dispatch_closed, query_drained };
@@ -455,7 +509,7 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
         return err->code;
     snprintf(c->run_dir, sizeof c->run_dir, "%s", hint.run_dir);
     host_init(c);
-    if (ctl_plugins(c, err) < 0)
+    if (ctl_plugins(c, line, err) < 0)
         return err->code;
     c->state = state_create();
     c->plan = plan_create();
@@ -542,7 +596,8 @@ int spurctld_main(int argc, char **argv)
     struct options o = { 0 };
     struct ctl *c = mem_alloc(sizeof *c);
     struct spur_error err = { 0 };
-    const char *log, *pid;
+    const char *log;
+    char pid[PATH_MAX];
     uv_loop_t loop;
     int rc = options_read(argc, argv, &o);
 
@@ -553,7 +608,7 @@ int spurctld_main(int argc, char **argv)
         return 1;
     }
     log = o.log ? o.log : o.foreground ? NULL : config_text(c->file_config, CONF_SlurmctldLogFile);
-    pid = config_text(c->file_config, CONF_SlurmctldPidFile);
+    snprintf(pid, sizeof pid, "%s", config_text(c->file_config, CONF_SlurmctldPidFile) ? config_text(c->file_config, CONF_SlurmctldPidFile) : "");
     if (!o.foreground && daemon_begin(&err) < 0) {
         fprintf(stderr, "%s: fatal: %s\n", argv[0], err.text);
         return 1;
@@ -575,7 +630,7 @@ int spurctld_main(int argc, char **argv)
     c->store_ops->stop(c->store->self);
     uv_walk(&loop, stop_close, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
-    if (!o.foreground && pid && *pid)
+    if (!o.foreground && *pid)
         unlink(pid);
     ctl_free(c);
     uv_loop_close(&loop);

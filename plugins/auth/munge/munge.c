@@ -256,7 +256,7 @@ static int signing_key(struct munge *m, const char *dir, struct spur_error *err)
     int fd;
 
     if (!(m->secret = sodium_malloc(crypto_sign_SECRETKEYBYTES)))
-        return spur_fail(err, SPUR_ENOMEM, "auth/munge: no locked memory for a key (RLIMIT_MEMLOCK?)");
+        return spur_fail(err, SPUR_ENOMEM, "no locked memory for a key (RLIMIT_MEMLOCK?)");
     snprintf(path, sizeof path, "%s/munge-signing.key", dir);
     randombytes_buf(seed, sizeof seed);
     if (*dir) {
@@ -265,19 +265,19 @@ static int signing_key(struct munge *m, const char *dir, struct spur_error *err)
             if (write(fd, seed, sizeof seed) != sizeof seed || fsync(fd) < 0) {
                 close(fd);
                 unlink(path);
-                return spur_fail(err, SPUR_EIO, "auth/munge: %s: %s", path, strerror(errno));
+                return spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
             }
         } else if (errno == EEXIST && (fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) >= 0) {
             if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & 077) || (st.st_uid != geteuid() && st.st_uid != 0)) {
                 close(fd);
-                return spur_fail(err, SPUR_EDENIED, "auth/munge: %s can be reached by others: remove it, a new one is made", path);
+                return spur_fail(err, SPUR_EDENIED, "%s can be reached by others: remove it, a new one is made", path);
             }
             if (read(fd, seed, sizeof seed) != sizeof seed) {
                 close(fd);
-                return spur_fail(err, SPUR_ECORRUPT, "auth/munge: %s is cut: remove it, a new one is made", path);
+                return spur_fail(err, SPUR_ECORRUPT, "%s is cut: remove it, a new one is made", path);
             }
         } else {
-            return spur_fail(err, SPUR_EIO, "auth/munge: %s: %s", path, strerror(errno));
+            return spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
         }
         close(fd);
     }
@@ -314,11 +314,11 @@ static int slurm_user(struct munge *m, struct spur_error *err)
         char plain[64];
 
         if (n >= sizeof plain)
-            return spur_fail(err, SPUR_EINVAL, "auth/munge: SlurmUser=%s: too long", name);
+            return spur_fail(err, SPUR_EINVAL, "SlurmUser=%s: too long", name);
         memcpy(plain, name, n);
         plain[n] = '\0';
         if (getpwnam_r(plain, &pw, buf, sizeof buf, &found) != 0 || !found)
-            return m->role == SPUR_ROLE_USER ? 0 : spur_fail(err, SPUR_ENOTFOUND, "auth/munge: SlurmUser=%s: no such user on this host", plain);
+            return m->role == SPUR_ROLE_USER ? 0 : spur_fail(err, SPUR_ENOTFOUND, "SlurmUser=%s: no such user on this host", plain);
         number = pw.pw_uid;
     }
     m->slurm_uid = (uid_t)number;
@@ -337,7 +337,7 @@ static int munge_open(const struct spur_host *host, const struct spur_conf *conf
 
     if (!m || sodium_init() < 0) {
         free(m);
-        return spur_fail(err, SPUR_ENOMEM, "auth/munge: out of memory");
+        return spur_fail(err, SPUR_ENOMEM, "out of memory");
     }
     pthread_mutex_init(&m->lock, NULL);
     m->host = host;
@@ -353,7 +353,6 @@ static int munge_open(const struct spur_host *host, const struct spur_conf *conf
     if (m->role != SPUR_ROLE_USER) {
         /* A daemon that cannot prove itself should say so now, not at each connection. */
         if ((rc = munge_prove(m, &t, buf, &len, err)) < 0) {
-            spur_context(err, "auth/munge");
             munge_close(m);
             return rc;
         }

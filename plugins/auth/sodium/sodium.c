@@ -274,7 +274,7 @@ static int options(struct sodium *s, const struct spur_conf *conf, struct spur_e
             if (strlen(key_role_text(role)) == n && strncmp(key_role_text(role), at, n) == 0)
                 s->root_from[role] = is_known = true;
         if (!is_known)
-            return spur_fail(err, SPUR_EINVAL, "auth/sodium: root_from: '%.*s' is none of controller, login, compute", (int)n, at);
+            return spur_fail(err, SPUR_EINVAL, "root_from: '%.*s' is none of controller, login, compute", (int)n, at);
         at += n + (at[n] != '\0');
     }
     return 0;
@@ -291,7 +291,7 @@ static int sodium_open(const struct spur_host *host, const struct spur_conf *con
 
     if (!s || sodium_init() < 0) {
         free(s);
-        return spur_fail(err, SPUR_ENOMEM, "auth/sodium: out of memory");
+        return spur_fail(err, SPUR_ENOMEM, "out of memory");
     }
     s->host = host;
     snprintf(s->name, sizeof s->name, "%s", name ? name : "");
@@ -300,12 +300,10 @@ static int sodium_open(const struct spur_host *host, const struct spur_conf *con
     key_ring_init(&s->ring, dir && *dir ? dir : SPUR_SYSCONFDIR "/spur/keys");
     if ((rc = options(s, conf, err)) < 0)
         goto fail;
-    if (s->role != SPUR_ROLE_NONE && (rc = own_key(s, &own, err)) < 0) {
-        spur_context(err, "auth/sodium");
+    if (s->role != SPUR_ROLE_NONE && (rc = own_key(s, &own, err)) < 0)
         goto fail;
-    }
     if ((rc = key_hosts_refresh(&s->ring, &kept)) < 0) {
-        spur_fail(err, rc, "auth/sodium: %s", kept.text);
+        spur_fail(err, rc, "%s", kept.text);
         goto fail;
     }
     *self = s;
