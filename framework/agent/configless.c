@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "agent/configless.h"
-#include "agent/folder.h"
 #include "agent/settings.h"
 #include "client/client.h"
+#include "rpc/folder.h"
 #include "rpc/log.h"
 
 #define WAIT_FIRST_MS 200

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "agent/drop.h"
-#include "agent/folder.h"
 #include "agent/inside.h"
 #include "agent/supervisor.h"
+#include "rpc/folder.h"
 #include "wire/credential.h"
 
 #define GRANT_ARENA_CAP (16u << 20)

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/folder.h"
 #include "agent/seen.h"
 #include "base/str.h"
+#include "rpc/folder.h"
 
 #define SEEN_FILE  "seen"
 #define FENCE_FILE "fence"

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/folder.h"
 #include "agent/spool.h"
 #include "base/str.h"
+#include "rpc/folder.h"
 
 #define SPOOL_FILE "reports"
 #define SPOOL_MAX  (256u << 20)

@@ -21,10 +21,10 @@
 
 #include "agent/agent.h"
 #include "agent/configless.h"
-#include "agent/folder.h"
 #include "agent/inside.h"
 #include "agent/task.h"
 #include "rpc/daemon.h"
+#include "rpc/folder.h"
 
 static const char usage[] =
     "Usage: %s [-D] [-c] [-i] [-v] [-C] [-V] [-f FILE | --conf-server HOST[:PORT],...] [-L FILE] [-N NAME] [--emulate LIST]\n"

@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "agent/container.h"
-#include "agent/folder.h"
 #include "agent/inside.h"
 #include "agent/supervisor.h"
 #include "client/link.h"
+#include "rpc/folder.h"
 #include "state/job.h"
 
 #define STATE_MAX (1u << 20)

@@ -29,13 +29,13 @@
 
 #include "agent/container.h"
 #include "agent/environment.h"
-#include "agent/folder.h"
 #include "agent/supervisor.h"
 #include "agent/task.h"
 #include "agent/taskio.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "client/link.h"
+#include "rpc/folder.h"
 #include "state/apply.h"
 
 #define SWEEP_FIRST_MS 20

@@ -19,6 +19,7 @@
 #include "controller/controller.h"
 #include "controller/ctl.h"
 #include "rpc/daemon.h"
+#include "rpc/folder.h"
 
 #define PLAN_PLACEMENTS 64          /* placements a slice: keeps a slice below 10 ms at 10,000 nodes */
 #define STOP_DEADLINE_MS 5000
@@ -75,7 +76,6 @@ static void host_post(void *ctx, void (*fn)(void *), void *arg)
     uv_async_send(&post_queue.async);
 }
 
-static void host_log(void *ctx, int level, const char *text) { (void)ctx; log_line(level, "%s", text); }
 static int64_t host_now(void *ctx) { (void)ctx; return clock_boot_ms(); }
 static int64_t host_wall(void *ctx) { (void)ctx; return clock_wall_ms(); }
 static const char *host_name(void *ctx) { return ((struct ctl *)ctx)->name; }
@@ -84,7 +84,7 @@ static const char *host_state_dir(void *ctx) { return ((struct ctl *)ctx)->state
 
 static void host_init(struct ctl *c)
 {
-    c->host = (struct spur_host){ .size = sizeof c->host, .ctx = c, .log = host_log, .post = host_post, .now_ms = host_now,
+    c->host = (struct spur_host){ .size = sizeof c->host, .ctx = c, .log = log_text, .post = host_post, .now_ms = host_now,
                                   .wall_ms = host_wall, .host_name = host_name, .role = host_role, .state_dir = host_state_dir };
     uv_mutex_init(&post_queue.lock);
     post_queue.last = &post_queue.first;
@@ -356,23 +356,6 @@ static void ctl_signals(struct ctl *c)
         rows[i].handle->data = c;
         uv_signal_start(rows[i].handle, on_signal, rows[i].number);
     }
-}
-
-static int folder_make(const char *path, mode_t mode, struct spur_error *err)
-{
-    char part[1024];
-
-    snprintf(part, sizeof part, "%s", path);
-    for (char *p = part + 1; *p; p++)
-        if (*p == '/') {
-            *p = '\0';
-            if (mkdir(part, 0755) < 0 && errno != EEXIST)
-                return spur_fail(err, SPUR_EIO, "%s: cannot make this folder: %s", part, strerror(errno));
-            *p = '/';
-        }
-    if (mkdir(part, mode) < 0 && errno != EEXIST)
-        return spur_fail(err, SPUR_EIO, "%s: cannot make this folder: %s", part, strerror(errno));
-    return 0;
 }
 
 /* Which SlurmctldHost line is this machine: -N, else the line that has the host's name, else the only line. */

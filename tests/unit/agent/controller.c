@@ -17,10 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/folder.h"
 #include "base/str.h"
 #include "controller.h"
 #include "fake_plugins.h"
+#include "rpc/folder.h"
 #include "rpc/log.h"
 #include "rpc/server.h"
 #include "state/job.h"

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/folder.h"
 #include "agent/seen.h"
 #include "agent/spool.h"
+#include "rpc/folder.h"
 #include "test_agent.h"
 
 static char dir[64];

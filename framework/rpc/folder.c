@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.c - the agent's files. What surprised: a Unix socket's path is cut at 107 bytes, and spools lie deep in sandboxes; /proc/self/fd/N/name is short. */
+/* folder.c - a daemon's own files. What surprised: a Unix socket's path is cut at 107 bytes, and spools lie deep in sandboxes; /proc/self/fd/N/name is short. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/folder.h"
 #include "base/str.h"
+#include "rpc/folder.h"
 
 int folder_make(const char *path, mode_t mode, struct spur_error *err)
 {
@@ -32,7 +32,7 @@ int folder_make(const char *path, mode_t mode, struct spur_error *err)
     else if (!S_ISDIR(st.st_mode))
         rc = spur_fail(err, SPUR_EIO, "%s is no folder", path);
     else if (st.st_uid != geteuid())
-        rc = spur_fail(err, SPUR_EDENIED, "%s belongs to user %u, not to user %u: give it to the user spurd runs as", path, (unsigned)st.st_uid, (unsigned)geteuid());
+        rc = spur_fail(err, SPUR_EDENIED, "%s belongs to user %u, not to user %u: give it to the user this daemon runs as", path, (unsigned)st.st_uid, (unsigned)geteuid());
     else if (st.st_mode & 022)
         rc = spur_fail(err, SPUR_EDENIED, "%s can be written by others (mode %04o): chmod go-w it", path, (unsigned)st.st_mode & 07777);
     free(copy);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.h - files of the agent's own in folders of its own, always by descriptor of the folder: no path of a user is followed. */
-#ifndef AGENT_FOLDER_H
-#define AGENT_FOLDER_H
+/* folder.h - files of a daemon's own in folders of its own, always by descriptor of the folder: no path of a user is followed.
+ * 0 or a negative code with the sentence; nothing is kept between calls. folder_listen changes the umask for a moment: no other thread may make files. */
+#ifndef RPC_FOLDER_H
+#define RPC_FOLDER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +10,7 @@
 #include <sys/types.h>
 #include <spur/error.h>
 
-/* mkdir -p; the last part gets `mode`. Refuses a last part that is no folder or belongs to somebody else. */
+/* mkdir -p; the last part gets `mode`. Refuses a last part that is no folder, belongs to somebody else or can be written by others. */
 int folder_make(const char *path, mode_t mode, struct spur_error *err);
 /* Writes the file whole: beside it first, then renamed over it; `sync`: on disk when this returns. */
 int folder_write(int folder_fd, const char *name, const void *data, size_t n, mode_t mode, bool sync, struct spur_error *err);
