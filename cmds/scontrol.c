@@ -113,7 +113,7 @@ static int plain(struct scontrol *s, uint16_t type, const char *what)
 static int run_reconfigure(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; return plain(s, WIRE__MESSAGE_TYPE__RECONFIGURE, "slurm_reconfigure"); }
 static int run_shutdown(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; return plain(s, WIRE__MESSAGE_TYPE__SHUTDOWN, "slurm_shutdown"); }
 
-static int run_ping(struct scontrol *s, int argc, char **argv)
+int scontrol_ping(struct scontrol *s, int argc, char **argv)
 {
     Wire__Empty r = WIRE__EMPTY__INIT;
     struct spur_error err = { 0 };
@@ -224,7 +224,7 @@ static int run_refused(struct scontrol *s, int argc, char **argv) { (void)s, (vo
 
 static const struct verb verbs[] = {
     { "show", 2, scontrol_show },
-    { "ping", 3, run_ping }, { "reconfigure", 3, run_reconfigure }, { "shutdown", 4, run_shutdown }, { "completing", 4, scontrol_completing }, { "wait_job", 4, run_wait_job }, { "write", 5, run_write },
+    { "ping", 3, scontrol_ping }, { "reconfigure", 3, run_reconfigure }, { "shutdown", 4, run_shutdown }, { "completing", 4, scontrol_completing }, { "wait_job", 4, run_wait_job }, { "write", 5, run_write },
     { "version", 4, run_version }, { "oneliner", 1, run_oneliner }, { "details", 1, run_details }, { "quiet", 4, run_quiet }, { "all", 3, run_nothing }, { "hide", 2, run_nothing }, { "verbose", 4, run_nothing },
     { "help", 1, run_help }, { "exit", 1, run_quit }, { "quit", 4, run_quit },
     { "abort", 5, run_refused }, { "cancel_reboot", 3, run_refused }, { "cluster", 2, run_refused }, { "fsdampeningfactor", 2, run_refused }, { "listpids", 1, run_refused }, { "notify", 1, run_refused },

@@ -24,6 +24,8 @@ int scontrol_ask(struct scontrol *s, uint16_t type, const ProtobufCMessage *requ
 int scontrol_failed(const struct scontrol *s, const char *what, const struct spur_error *err);     /* says "what error: sentence", returns 1 */
 const char *scontrol_words(int number, const struct spur_error *err);  /* Slurm's own words for a number that says all there is to say, else the sentence */
 
+int scontrol_ping(struct scontrol *s, int argc, char **argv);
+
 /* scontrol_show.c */
 int scontrol_show(struct scontrol *s, int argc, char **argv);
 int scontrol_completing(struct scontrol *s, int argc, char **argv);

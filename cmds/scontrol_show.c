@@ -308,9 +308,7 @@ static int show_config(struct scontrol *s, int argc, char **argv)
     reply = got;
     str_init(&when);
     moment_print(reply->wall_ms / 1000, getenv("SLURM_TIME_FORMAT"), reply->wall_ms / 1000, &when);
-    if (!s->one_line)
-        printf("Configuration data as of %s\n", when.text);
-    str_clear(&when);
+    printf("Configuration data as of %s\n", when.text);      /* no other form with -o, as in Slurm */
     for (size_t i = 0; i < reply->n_rows; i++) {
         const char *key = reply->rows[i]->key, *value = reply->rows[i]->value ? reply->rows[i]->value : "(null)";
 
@@ -319,14 +317,11 @@ static int show_config(struct scontrol *s, int argc, char **argv)
             config_show_user(value, &when);
         else
             str_add(&when, value);
-        if (s->one_line)
-            printf("%s%s=%s", i ? " " : "", key, when.text);
-        else
-            printf("%-23s = %s\n", key, when.text);
+        printf("%-23s = %s\n", key, when.text);
     }
     putchar('\n');
     str_fini(&when);
-    return 0;
+    return scontrol_ping(s, 0, NULL);
 }
 
 static int show_step_part(void *arg, void *part)

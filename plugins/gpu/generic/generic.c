@@ -418,9 +418,10 @@ static int line_read(struct scan *s, uint32_t *files, uint64_t *count)
         return rc;
     if (count_only && (*files || given(multiple)))
         return line_fail(line, s->err, "Flags=CountOnly contradicts a device file");
-    if (given(line->links)) {
-        if (*files > 1 || (!*files && !given(multiple)))
-            return line_fail(line, s->err, "Links is for a line with one device; this one has %s", *files > 1 ? "several files" : "no file");
+    /* On a line of several devices Links says nothing of any one of them. Slurm takes it all the same, and sites have it. */
+    if (given(line->links) && *files <= 1) {
+        if (!*files && !given(multiple))
+            return line_fail(line, s->err, "Links is for a line with one device; this one has no file");
         if ((rc = links_read(s)) < 0)
             return rc;
     }
@@ -499,7 +500,7 @@ static int links_check(struct scan *s)
             break;
         g = found_at(s->found, i);
         i += files;
-        if (!given(line->links) || strcmp(g->name, "gpu") != 0)
+        if (!given(line->links) || files > 1 || strcmp(g->name, "gpu") != 0)
             continue;
         for (const char *at = line->links; (at = strchr(at, ',')); at++)
             places++;

@@ -273,7 +273,6 @@ START_TEST(generic_refuses_contradictions)
     static const struct { struct spur_gres_line line; const char *part; } bad[] = {
         { { .name = "gpu", .file = "/dev/nvidia[0-3]", .count = "3" }, "gres.conf:7: Count=3 contradicts the 4 files of File=/dev/nvidia[0-3]" },
         { { .name = "gpu", .file = "/dev/nvidia0", .multiple_files = "/dev/nvidia1" }, "File and MultipleFiles exclude each other" },
-        { { .name = "gpu", .file = "/dev/nvidia[0-1]", .links = "-1,4" }, "Links is for a line with one device; this one has several files" },
         { { .name = "gpu", .count = "1", .links = "-1" }, "this one has no file" },
         { { .name = "gpu", .file = "/dev/nvidia0", .links = "-1,4" }, "Links=-1,4 has 2 places, the node has 1 devices" },
         { { .name = "gpu", .file = "/dev/nvidia0", .links = "4" }, "-1 must stand at the place of the device itself, which is 0" },
