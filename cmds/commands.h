@@ -5,9 +5,10 @@
 
 #include <stdbool.h>
 #include "config.h"
+#include "config/config.h"
 
-/* What `sinfo --version`, `slurmctld -V` print: programs read it to learn which options and formats to expect. */
-#define SLURM_GENERATION "slurm 26.05.0"
+/* What `sinfo --version` prints; the daemons say the same. */
+#define SLURM_GENERATION "slurm " CONFIG_SLURM_VERSION
 
 #define COMMAND(name, function, folder, about) int function(int argc, char **argv);
 #include "cmds/commands.def"

@@ -117,11 +117,11 @@ void json_end(struct json_writer *w)
     json_close(w);
     json_open(w, "slurm", '{');
     json_open(w, "version", '{');
-    json_text(w, "major", "26");
+    json_text(w, "major", CONFIG_SLURM_MAJOR);
     json_text(w, "micro", "0");
-    json_text(w, "minor", "05");
+    json_text(w, "minor", CONFIG_SLURM_MINOR);
     json_close(w);
-    json_text(w, "release", "26.05.0");
+    json_text(w, "release", CONFIG_SLURM_VERSION);
     json_close(w);
     json_open(w, "command", '[');
     json_text(w, NULL, w->command);

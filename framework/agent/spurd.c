@@ -344,7 +344,7 @@ static int options_read(int argc, char **argv, struct options *o)
         case 'f': o->conf = optarg; break;
         case 'L': o->log = optarg; break;
         case 'N': o->name = optarg; break;
-        case 'V': puts("slurm 26.05.0"); return 1;
+        case 'V': puts("slurm " CONFIG_SLURM_VERSION); return 1;
         case 'h': printf(usage, argv[0]); return 1;
         case 1:   o->emulate = optarg; break;
         case 2:   o->server = optarg; break;
@@ -365,18 +365,6 @@ static int options_read(int argc, char **argv, struct options *o)
     return 0;
 }
 
-static int fatal(const char *program, const struct options *o, const struct spur_error *err)
-{
-    char text[400];
-
-    snprintf(text, sizeof text, "%s: fatal: %s", program, err->text);
-    log_line(SPUR_LOG_ERROR, "fatal: %s", err->text);
-    if (o->foreground && o->log)
-        fprintf(stderr, "%s\n", text);
-    daemon_failed(text);
-    return 1;
-}
-
 /* The loop, from a configuration that has been read to the end of the process. Frees cfg. */
 static int agent_main(const char *program, const struct options *o, struct config *take_cfg, struct agent *a)
 {
@@ -390,9 +378,9 @@ static int agent_main(const char *program, const struct options *o, struct confi
         return 1;
     }
     if (log_open(log, SPUR_LOG_INFO + o->verbose, &err) < 0)
-        return fatal(program, o, &err);
+        return daemon_fatal(program, o->foreground && o->log, &err);
     if (!a->is_emulated && a->pool.fd < 0 && pool_start(&a->pool, &err) < 0)
-        return fatal(program, o, &err);
+        return daemon_fatal(program, o->foreground && o->log, &err);
     uv_loop_init(&loop);
     a->loop = &loop;
     a->start_wall_ms = clock_wall_ms();
@@ -400,10 +388,10 @@ static int agent_main(const char *program, const struct options *o, struct confi
              a->is_emulated ? " and others, emulated" : "");
     if (a->set->controller_count == 0) {
         spur_fail(&err, SPUR_EINVAL, "%s names no SlurmctldHost", a->set->conf_path);
-        return fatal(program, o, &err);
+        return daemon_fatal(program, o->foreground && o->log, &err);
     }
     if (agent_start(a, take_cfg, o->clean, &err) < 0)
-        return fatal(program, o, &err);
+        return daemon_fatal(program, o->foreground && o->log, &err);
     config_free(take_cfg);
     malloc_trim(0);                 /* the whole configuration was here a moment ago */
     pid = o->foreground ? NULL : mem_copy(a->set->pid_file);

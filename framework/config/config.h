@@ -179,7 +179,10 @@ ptrdiff_t config_default_partition(const struct config *c);     /* index, -1: no
 /* Effect and note of a global key, and its name as written in keys.def. */
 const char *config_key_name(enum config_key k);
 /* --- as scontrol shows it (show.c): KEY, VALUE pairs in Slurm's order, through a callback --- */
-#define CONFIG_SLURM_VERSION "26.05.0"      /* the generation of Slurm that programs are told */
+/* The generation of Slurm that programs are told: they read it to learn which options and formats to expect. */
+#define CONFIG_SLURM_MAJOR "26"
+#define CONFIG_SLURM_MINOR "05"
+#define CONFIG_SLURM_VERSION CONFIG_SLURM_MAJOR "." CONFIG_SLURM_MINOR ".0"
 /* `show config`. Values that only the running controller knows (BOOT_TIME, NEXT_JOB_ID) come as NULL: the caller puts them in. SlurmUser and SlurmdUser come as
  * bare names unless root: the command adds the uid with config_show_user. */
 void config_show(const struct config *c, void (*row)(void *arg, const char *key, const char *value), void *arg);

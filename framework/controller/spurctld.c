@@ -550,7 +550,7 @@ static int options_read(int argc, char **argv, struct options *o)
         case 'L': o->log = optarg; break;
         case 'n': o->nice = atoi(optarg); break;
         case 'N': o->name = optarg; break;
-        case 'V': puts("slurm 26.05.0"); return 1;
+        case 'V': puts("slurm " CONFIG_SLURM_VERSION); return 1;
         case 'h': printf(usage, argv[0]); return 1;
         default: fprintf(stderr, usage, argv[0]); return -1;
         }
@@ -559,19 +559,6 @@ static int options_read(int argc, char **argv, struct options *o)
         return -1;
     }
     return 0;
-}
-
-/* To the log, and to the terminal of whoever started us. */
-static int ctl_fatal(const char *program, const struct options *o, const struct spur_error *err)
-{
-    char text[400];
-
-    snprintf(text, sizeof text, "%s: fatal: %s", program, err->text);
-    log_line(SPUR_LOG_ERROR, "fatal: %s", err->text);
-    if (o->foreground && o->log)
-        fprintf(stderr, "%s\n", text);
-    daemon_failed(text);
-    return 1;
 }
 
 int spurctld_main(int argc, char **argv)
@@ -597,7 +584,7 @@ int spurctld_main(int argc, char **argv)
         return 1;
     }
     if (log_open(log, SPUR_LOG_INFO + o.verbose, &err) < 0)
-        return ctl_fatal(argv[0], &o, &err);
+        return daemon_fatal(argv[0], o.foreground && o.log, &err);
     if (o.nice && setpriority(PRIO_PROCESS, 0, o.nice) < 0)
         log_line(SPUR_LOG_WARN, "nice %d: %s", o.nice, strerror(errno));
     uv_loop_init(&loop);
@@ -605,7 +592,7 @@ int spurctld_main(int argc, char **argv)
     c->boot_wall_ms = clock_wall_ms();
     log_line(SPUR_LOG_INFO, "spurctld %s of cluster %s starts", PACKAGE_VERSION, config_text(c->file_config, CONF_ClusterName));
     if (ctl_start(c, &o, &err) < 0)
-        return ctl_fatal(argv[0], &o, &err);
+        return daemon_fatal(argv[0], o.foreground && o.log, &err);
     if (!o.foreground && pid_file_write(pid, &err) < 0)
         log_line(SPUR_LOG_WARN, "%s", err.text);
     daemon_ready();

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "rpc/daemon.h"
+#include "rpc/log.h"
 
 static int ready_fd = -1;       /* the process's one pipe to its starter */
 
@@ -82,6 +83,18 @@ void daemon_ready(void)
 }
 
 void daemon_failed(const char *text) { daemon_tell(text, strlen(text)); }
+
+int daemon_fatal(const char *program, bool to_stderr, const struct spur_error *err)
+{
+    char text[400];
+
+    snprintf(text, sizeof text, "%s: fatal: %s", program, err->text);
+    log_line(SPUR_LOG_ERROR, "fatal: %s", err->text);
+    if (to_stderr)
+        fprintf(stderr, "%s\n", text);
+    daemon_failed(text);
+    return 1;
+}
 
 int pid_file_write(const char *path, struct spur_error *err)
 {

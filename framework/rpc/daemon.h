@@ -4,11 +4,14 @@
 #ifndef RPC_DAEMON_H
 #define RPC_DAEMON_H
 
+#include <stdbool.h>
 #include <spur/error.h>
 
 int  daemon_begin(struct spur_error *err);      /* returns in the background process only; a failure returns in the caller */
 void daemon_ready(void);                        /* the waiting command exits 0; a service manager that asked (NOTIFY_SOCKET) is told */
 void daemon_failed(const char *text);           /* the waiting command prints the text and exits 1 */
+/* "PROGRAM: fatal: ..." to the log and to the waiting command; to stderr too where the log is not already there. Returns 1, the exit code. */
+int  daemon_fatal(const char *program, bool to_stderr, const struct spur_error *err);
 int  pid_file_write(const char *path, struct spur_error *err);  /* NULL or "": nothing */
 
 #endif
