@@ -124,6 +124,7 @@ void nodes_gone(struct ctl *c, struct peer *p);
 void nodes_alarm(struct ctl *c, uint32_t node);
 struct peer *nodes_agent(struct ctl *c, uint32_t node);
 void nodes_configure(struct ctl *c);            /* a changed configuration goes to the agents */
+void ctl_config_texts(const struct ctl *c, Wire__ConfigFiles *out);     /* the configuration of the log; texts are borrowed from the state */
 void nodes_watch(struct ctl *c);                /* after start or a changed configuration: silence is counted from now */
 
 /* queries.c: reads, streamed in parts as fast as the peer takes them. */

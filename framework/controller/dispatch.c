@@ -448,16 +448,9 @@ static void handle_wait(struct ctl *c, struct request *r)
 
 static void handle_config_files(struct ctl *c, struct request *r)
 {
-    Wire__ConfigFiles files = WIRE__CONFIG_FILES__INIT;
-    const struct config *cfg = c->state->config;
+    Wire__ConfigFiles files;
 
-    files.slurm = cfg->slurm_text;
-    files.gres = cfg->gres_text;
-    files.topology = cfg->topology_text;
-    files.cgroup = cfg->cgroup_text;
-    files.spur = cfg->spur_text;
-    files.has_version = 1;
-    files.version = c->state->config_version;
+    ctl_config_texts(c, &files);
     ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__CONFIG_TEXTS, r->seq, &files.base);
     request_free(r);
 }

@@ -237,19 +237,26 @@ void nodes_alarm(struct ctl *c, uint32_t node)
     propose(c, ops, 1, NULL, &arena, lost_told, l);
 }
 
+void ctl_config_texts(const struct ctl *c, Wire__ConfigFiles *out)
+{
+    const struct config *cfg = c->state->config;
+
+    wire__config_files__init(out);
+    out->slurm = cfg->slurm_text;
+    out->gres = cfg->gres_text;
+    out->topology = cfg->topology_text;
+    out->cgroup = cfg->cgroup_text;
+    out->spur = cfg->spur_text;
+    out->has_version = true;
+    out->version = c->state->config_version;
+}
+
 /* The configuration of the log, to every agent that is here; others get it when they ask or start anew. */
 void nodes_configure(struct ctl *c)
 {
-    const struct config *cfg = c->state->config;
-    Wire__ConfigFiles files = WIRE__CONFIG_FILES__INIT;
+    Wire__ConfigFiles files;
 
-    files.slurm = cfg->slurm_text;
-    files.gres = cfg->gres_text;
-    files.topology = cfg->topology_text;
-    files.cgroup = cfg->cgroup_text;
-    files.spur = cfg->spur_text;
-    files.has_version = 1;
-    files.version = c->state->config_version;
+    ctl_config_texts(c, &files);
     for (uint32_t i = 0; i < c->state->node_count; i++) {
         struct peer *p = nodes_agent(c, i);
 
