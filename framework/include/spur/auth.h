@@ -37,13 +37,15 @@ struct spur_transcript {
 
 struct spur_auth_ops {
     uint32_t size;
-    /* Prove this process's own identity (daemon: its host and role; command: the user who runs it). buf has SPUR_PROOF_MAX bytes. */
+    /* Prove this process's own identity (daemon: its host and role; command: the user who runs it). buf has SPUR_PROOF_MAX bytes; *len: bytes
+     * written. EAUTH, with what to do, when there is no key or no daemon to ask. */
     int (*prove)(void *self, const struct spur_transcript *t, uint8_t *buf, size_t *len, struct spur_error *err);
     /* Prove, as a daemon, for the user `uid`, `gid` that the kernel reports on a local socket. Optional: without it users prove themselves. */
     int (*vouch)(void *self, const struct spur_transcript *t, uint32_t uid, uint32_t gid, uint8_t *buf, size_t *len, struct spur_error *err);
     /* Check the other end's proof and say who it is. Every failure is SPUR_EAUTH with what to do in the sentence. */
     int (*check)(void *self, const struct spur_transcript *t, const uint8_t *proof, size_t len, struct spur_identity *out, struct spur_error *err);
-    /* Sign and verify launch credentials: Ed25519 detached, 64 bytes, with the controller's own key. `signer`: name of the controller. */
+    /* Sign and verify launch credentials: Ed25519 detached, 64 bytes, with the controller's own key. `signer`: name of the controller.
+     * verify: 0, or EAUTH: signed by somebody else, changed, or a signer that is not known. Optional, but nothing can be launched without them. */
     int (*sign)(void *self, const char *purpose, const void *data, size_t n, uint8_t signature[64], struct spur_error *err);
     int (*verify)(void *self, const char *purpose, const char *signer, const void *data, size_t n, const uint8_t signature[64], struct spur_error *err);
 };

@@ -47,7 +47,7 @@ struct spur_gpu_ops {
      * would be needed in found->count when found->room is too small. */
     int (*scan)(void *self, const struct spur_gres_line *lines, uint32_t line_count, uint32_t line_size, const char *root, bool emulate,
                 struct spur_gpu_found *found, struct spur_error *err);
-    /* 1 with one line in buf when device `index` of the last scan has a fault, else 0 with an empty text. Optional. */
+    /* 1 with one line in buf when device `index` of the last scan has a fault, else 0 with an empty text. Optional; this host does not ask yet. */
     int (*health)(void *self, uint32_t index, char *buf, size_t len);
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spur/priority.h - the kind `priority`: in which order pending jobs are looked at (Slurm's PriorityType). ABI 0.1.
- * Called by the plan pass on the leader only. Mandatory: rank. */
+ * Called by the plan pass on the leader only, on the loop's thread; what is handed in is borrowed until the call returns. Mandatory: rank. */
 #ifndef SPUR_PRIORITY_H
 #define SPUR_PRIORITY_H
 

@@ -5,6 +5,7 @@
  * only then may the host answer its clients. Nothing here assumes Raft: a single file log is one, an outside engine could
  * be another. All ops are called on the loop's thread and return at once; slow work runs on the store's own threads,
  * results come back through the callbacks, always on the loop's thread (host->post). Mandatory: start, propose, stop, status.
+ * A host of one controller calls these and `member`; the other optional members are for groups of several, and no part of the host calls them yet.
  */
 #ifndef SPUR_STORE_H
 #define SPUR_STORE_H
@@ -41,16 +42,17 @@ struct spur_store_member { char name[64], addr[128]; enum spur_store_role role; 
 struct spur_store_status {
     uint32_t size;
     enum spur_store_role role;
-    uint64_t fence, committed, durable, snapshot_index;
-    uint64_t log_bytes, log_limit, disk_free;
+    uint64_t fence, committed, durable, snapshot_index;     /* the last three: indices of entries; 0: none */
+    uint64_t log_bytes, log_limit, disk_free;               /* bytes */
     uint32_t flush_p50_us, flush_max_us;    /* of the last minute */
     uint32_t member_count;
-    uint64_t flushes, entries;
+    uint64_t flushes, entries;              /* since start */
 };
 
 struct spur_store_ops {
     uint32_t size;
-    /* Reads what is there, replays it through events->snapshot_read and events->committed, then tells a role. Replay happens before start returns. */
+    /* Reads what is there, replays it through events->snapshot_read and events->committed, then tells a role. Replay happens before start returns.
+     * `events` is borrowed until stop. ECORRUPT, EIO, EBUSY (another process has it): nothing was changed, and the sentence says what to do. */
     int  (*start)(void *self, const struct spur_store_events *events, struct spur_error *err);
     /* Make this entry durable. Copies data. 0: one of committed/dropped follows with the cookie; else refused at once (ENOTLEADER, ENOSPACE, EBUSY, ELIMIT). */
     int  (*propose)(void *self, const void *data, size_t n, void *cookie, struct spur_error *err);
@@ -58,6 +60,7 @@ struct spur_store_ops {
     int  (*barrier)(void *self, void (*fn)(void *arg, const struct spur_error *err), void *arg, struct spur_error *err);
     /* Take a snapshot now and cut the log; otherwise the store decides by size. Optional. */
     int  (*snapshot)(void *self, struct spur_error *err);
+    /* Fills what out->size covers; the caller sets it. */
     void (*status)(void *self, struct spur_store_status *out);
     /* Member i of status.member_count. Optional. */
     int  (*member)(void *self, uint32_t i, struct spur_store_member *out);

@@ -4,6 +4,8 @@
  * Controller side: allot/release hand out what a job needs (addresses, fabric ids) and keep it in an opaque blob that travels with the launch.
  * Node side: node_up when the agent starts, peers when the set changes, job_join before a step of a job starts on the node,
  * job_leave when its last process has gone. Must not block: fabrics that wait set SPUR_CAP_MAY_BLOCK. Mandatory: job_join, job_leave.
+ * This host calls these two; the others are what a mesh needs, and no part of it calls them yet. All on the loop's thread. What is handed in is
+ * borrowed until the call returns. A failure is a negative code with a sentence, which reaches the user: a step whose job_join fails does not start.
  */
 #ifndef SPUR_SWITCH_H
 #define SPUR_SWITCH_H
@@ -15,7 +17,7 @@
 extern "C" {
 #endif
 
-struct spur_switch_node { const char *name, *addr; uint8_t public_key[32]; const char *endpoint, *mesh_addr; };
+struct spur_switch_node { const char *name, *addr; uint8_t public_key[32]; const char *endpoint, *mesh_addr; };     /* texts NULL: unknown; key all zero: none */
 struct spur_switch_job {
     uint32_t size;
     uint32_t job_id, step_id, attempt, uid;
@@ -27,13 +29,16 @@ struct spur_switch_env { uint32_t size; void *arg; void (*set)(void *arg, const 
 
 struct spur_switch_ops {
     uint32_t size;
-    int  (*allot)(void *self, const struct spur_switch_job *job, void *blob, size_t *blob_len, struct spur_error *err);     /* blob: room for 1024 bytes */
+    /* Controller: what the job needs. blob: room for 1024 bytes; *blob_len: bytes written. release gives it back, once for each allot. Optional. */
+    int  (*allot)(void *self, const struct spur_switch_job *job, void *blob, size_t *blob_len, struct spur_error *err);
     void (*release)(void *self, const struct spur_switch_job *job);
+    /* Node: fills in this node's key and endpoint. Then the whole set of the others, each time it changes; peer_size: bytes an element. Optional. */
     int  (*node_up)(void *self, struct spur_switch_node *me, struct spur_error *err);
     int  (*peers)(void *self, const struct spur_switch_node *peers, uint32_t n, uint32_t peer_size, struct spur_error *err);
+    /* Node, once a step of a job: joins before it starts, leaves when its container is empty. */
     int  (*job_join)(void *self, const struct spur_switch_job *job, const struct spur_switch_env *env, struct spur_error *err);
     void (*job_leave)(void *self, const struct spur_switch_job *job);
-    int  (*status)(void *self, char *buf, size_t len);      /* one line for `spur mesh status` */
+    int  (*status)(void *self, char *buf, size_t len);      /* one line for people, NUL-ended within len; 0 or a code. Optional. */
 };
 
 #ifdef __cplusplus

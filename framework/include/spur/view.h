@@ -91,7 +91,7 @@ struct spur_ask {
     bool     overcommit, contiguous, spread;
     uint32_t cr;                            /* SPUR_CR_* */
     uint32_t switches;                      /* at most so many leaf switches; 0: any */
-    uint32_t segment;
+    uint32_t segment;                       /* nodes a group under one switch (--segment); 0: any */
     uint32_t max_cpus_per_node;             /* of the partition; 0: none */
     uint32_t want_nodes;                    /* min_nodes..max_nodes: as many as this when they are free (-N 2-4: 4); 0: no more than the tasks need */
 };
