@@ -126,7 +126,7 @@ static int list_get(int argc, char **argv, struct hostlist **out, bool may_read,
     return spur_fail(err, SPUR_EINVAL, "host list is empty");
 }
 
-struct nodes { Wire__NodeInfo **list; size_t count; int64_t wall_ms; };
+struct nodes { struct arena arena; Wire__NodeInfo **list; size_t count; int64_t wall_ms; };
 
 static int node_part(void *arg, void *part)
 {
@@ -136,14 +136,13 @@ static int node_part(void *arg, void *part)
     all->wall_ms = r->wall_ms;
     all->list = mem_grow(all->list, all->count + r->n_nodes + 1, sizeof *all->list);
     for (size_t i = 0; i < r->n_nodes; i++)
-        all->list[all->count++] = row_keep(&r->nodes[i]->base);
+        all->list[all->count++] = r->nodes[i];
     return !r->last;
 }
 
 static void nodes_fini(struct nodes *all)
 {
-    for (size_t i = 0; i < all->count; i++)
-        wire__node_info__free_unpacked(all->list[i], NULL);
+    arena_fini(&all->arena);
     free(all->list);
 }
 
@@ -154,7 +153,8 @@ static int nodes_load(struct scontrol *s, struct nodes *all, struct spur_error *
 
     if (scontrol_ready(s, err) < 0)
         return err->code;
-    return client_stream(s->client, WIRE__MESSAGE_TYPE__NODES, &request.base, WIRE__MESSAGE_TYPE__NODES_PART, &wire__nodes_reply__descriptor, node_part, all, &number, err);
+    return client_stream_keep(s->client, WIRE__MESSAGE_TYPE__NODES, &request.base, WIRE__MESSAGE_TYPE__NODES_PART, &wire__nodes_reply__descriptor, &all->arena,
+                              node_part, all, &number, err);
 }
 
 static void node_show(struct showing *w, const Wire__NodeInfo *n, int64_t wall_ms)

@@ -10,6 +10,7 @@
 #include "cmds/common/json.h"
 #include "cmds/common/options.h"
 #include "cmds/sinfo.h"
+#include "state/apply.h"
 #include "state/state.h"
 
 /* '#': as wide as the longest value. */
@@ -110,7 +111,7 @@ static int node_part(void *arg, void *part)
         s->cluster = mem_copy(r->cluster);
     s->node = mem_grow(s->node, s->node_count + r->n_nodes + 1, sizeof *s->node);
     for (size_t i = 0; i < r->n_nodes; i++)
-        s->node[s->node_count++] = row_keep(&r->nodes[i]->base);
+        s->node[s->node_count++] = r->nodes[i];
     return !r->last;
 }
 
@@ -121,7 +122,7 @@ static int partition_part(void *arg, void *part)
 
     s->partition = mem_grow(s->partition, s->partition_count + r->n_partitions + 1, sizeof *s->partition);
     for (size_t i = 0; i < r->n_partitions; i++)
-        s->partition[s->partition_count++] = row_keep(&r->partitions[i]->base);
+        s->partition[s->partition_count++] = r->partitions[i];
     return !r->last;
 }
 
@@ -132,9 +133,16 @@ static int look(struct sinfo *s, struct client *c)
     struct spur_error err = { 0 };
     int number;
 
-    if (client_stream(c, WIRE__MESSAGE_TYPE__NODES, &nodes.base, WIRE__MESSAGE_TYPE__NODES_PART, &wire__nodes_reply__descriptor, node_part, s, &number, &err) < 0 ||
-        client_stream(c, WIRE__MESSAGE_TYPE__PARTITIONS, &empty.base, WIRE__MESSAGE_TYPE__PARTITIONS_PART, &wire__partitions_reply__descriptor, partition_part, s, &number, &err) < 0) {
+    arena_init(&s->arena, 0);
+    nodes.has_fields = 1;
+    nodes.fields = sinfo_needs_details(s) ? NODE_FIELD_DETAILS : 0;
+    if (client_stream_keep(c, WIRE__MESSAGE_TYPE__NODES, &nodes.base, WIRE__MESSAGE_TYPE__NODES_PART, &wire__nodes_reply__descriptor, &s->arena, node_part, s,
+                           &number, &err) < 0 ||
+        client_stream_keep(c, WIRE__MESSAGE_TYPE__PARTITIONS, &empty.base, WIRE__MESSAGE_TYPE__PARTITIONS_PART, &wire__partitions_reply__descriptor, &s->arena,
+                           partition_part, s, &number, &err) < 0) {
         fprintf(stderr, "slurm_load_partitions: %s\n", err.text);
+        arena_fini(&s->arena);
+        s->node_count = s->partition_count = 0;
         return 1;
     }
     if (s->json) {
@@ -154,10 +162,7 @@ static int look(struct sinfo *s, struct client *c)
             printf("CLUSTER: %s\n", client_hint(c)->cluster);
         sinfo_lines(s);
     }
-    for (size_t i = 0; i < s->node_count; i++)
-        wire__node_info__free_unpacked(s->node[i], NULL);
-    for (size_t i = 0; i < s->partition_count; i++)
-        wire__partition_info__free_unpacked(s->partition[i], NULL);
+    arena_fini(&s->arena);
     s->node_count = s->partition_count = 0;
     return 0;
 }

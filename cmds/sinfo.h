@@ -3,6 +3,7 @@
 #ifndef CMDS_SINFO_H
 #define CMDS_SINFO_H
 
+#include "base/arena.h"
 #include "base/table.h"
 #include "cmds/common/columns.h"
 #include "cmds/common/list.h"
@@ -15,6 +16,7 @@ struct sinfo {
     uint32_t iterate_s;
     struct columns columns;
     const char *time_format;
+    struct arena arena;             /* of the two lists below */
     Wire__NodeInfo **node; size_t node_count;
     Wire__PartitionInfo **partition; size_t partition_count;
     int64_t now_s; char *cluster;
@@ -29,6 +31,7 @@ struct line { const Wire__PartitionInfo *partition; const Wire__NodeInfo **nodes
 #define FIELD_LEAST 2u      /* the least and a "+", or a range, unless --exact */
 #define FIELD_PART  4u      /* of the partition */
 #define FIELD_NAMES_PART 8u /* the partition itself: no two share a line */
+#define FIELD_BARE 16u      /* beside these: of the node's record it needs the bare one only */
 extern const struct column_field sinfo_fields[];
 extern const size_t sinfo_field_count;
 
@@ -37,6 +40,7 @@ unsigned sinfo_state_number(const Wire__NodeInfo *n);       /* Slurm's number of
 bool sinfo_node_wanted(const struct sinfo *s, const Wire__NodeInfo *n);
 bool sinfo_partition_wanted(const struct sinfo *s, const Wire__PartitionInfo *p);
 bool sinfo_state_known(const char *word);                   /* of -t: "idle", "idle&drain" */
+bool sinfo_needs_details(const struct sinfo *s);            /* does the format, or the order, show more of a node than the bare record has? */
 /* The table, heading and all, to stdout. */
 void sinfo_lines(struct sinfo *s);
 

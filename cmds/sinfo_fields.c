@@ -199,16 +199,16 @@ FIELD(extra) { str_add(out, N0 && N0->extra ? N0->extra : ""); }
 #define F(name, letter, heading, kind, fn) { name, letter, heading, kind, show_##fn }
 const struct column_field sinfo_fields[] = {
     F("AllocMem", 0, "ALLOCMEM", FIELD_LEAST, alloc_mem), F("AllocNodes", 'S', "ALLOCNODES", FIELD_PART, alloc_nodes), F("Available", 'a', "AVAIL", FIELD_PART, available), F("Cluster", 'V', "CLUSTER", FIELD_SAME, cluster),
-    F("Comment", 0, "COMMENT", FIELD_SAME, comment), F("Cores", 'Y', "CORES", FIELD_LEAST, cores), F("CPUs", 'c', "CPUS", FIELD_LEAST, cpus), F("CPUsLoad", 'O', "CPU_LOAD", FIELD_LEAST, load),
-    F("CPUsState", 'C', "CPUS(A/I/O/T)", FIELD_SUMS, cpus_state), F("DefaultTime", 'L', "DEFAULTTIME", FIELD_PART, default_time), F("Disk", 'd', "TMP_DISK", FIELD_LEAST, disk), F("Extra", 0, "EXTRA", FIELD_SAME, extra),
+    F("Comment", 0, "COMMENT", FIELD_SAME, comment), F("Cores", 'Y', "CORES", FIELD_LEAST, cores), F("CPUs", 'c', "CPUS", FIELD_LEAST | FIELD_BARE, cpus), F("CPUsLoad", 'O', "CPU_LOAD", FIELD_LEAST, load),
+    F("CPUsState", 'C', "CPUS(A/I/O/T)", FIELD_SUMS | FIELD_BARE, cpus_state), F("DefaultTime", 'L', "DEFAULTTIME", FIELD_PART, default_time), F("Disk", 'd', "TMP_DISK", FIELD_LEAST, disk), F("Extra", 0, "EXTRA", FIELD_SAME, extra),
     F("Features", 'f', "AVAIL_FEATURES", FIELD_SAME, features), F("features_act", 'b', "ACTIVE_FEATURES", FIELD_SAME, features), F("FreeMem", 'e', "FREE_MEM", FIELD_LEAST, free_mem), F("Gres", 'G', "GRES", FIELD_SAME, gres),
     F("GresUsed", 0, "GRES_USED", FIELD_SAME, gres_used), F("Groups", 'g', "GROUPS", FIELD_PART, groups), F("MaxCPUsPerNode", 'B', "MAX_CPUS_PER_NODE", FIELD_PART, max_cpus), F("Memory", 'm', "MEMORY", FIELD_LEAST, memory),
-    F("NodeAddr", 'o', "NODE_ADDR", FIELD_SAME, node_addr), F("NodeAI", 'A', "NODES(A/I)", FIELD_SUMS, node_ai), F("NodeAIOT", 'F', "NODES(A/I/O/T)", FIELD_SUMS, node_aiot), F("NodeHost", 'n', "HOSTNAMES", FIELD_SAME, node_host),
-    F("NodeList", 'N', "NODELIST", FIELD_SUMS, node_list), F("Nodes", 'D', "NODES", FIELD_SUMS, nodes), F("OverSubscribe", 'h', "OVERSUBSCRIBE", FIELD_PART, oversubscribe), F("Share", 0, "OVERSUBSCRIBE", FIELD_PART, oversubscribe),
+    F("NodeAddr", 'o', "NODE_ADDR", FIELD_SAME, node_addr), F("NodeAI", 'A', "NODES(A/I)", FIELD_SUMS | FIELD_BARE, node_ai), F("NodeAIOT", 'F', "NODES(A/I/O/T)", FIELD_SUMS | FIELD_BARE, node_aiot), F("NodeHost", 'n', "HOSTNAMES", FIELD_SAME, node_host),
+    F("NodeList", 'N', "NODELIST", FIELD_SUMS | FIELD_BARE, node_list), F("Nodes", 'D', "NODES", FIELD_SUMS | FIELD_BARE, nodes), F("OverSubscribe", 'h', "OVERSUBSCRIBE", FIELD_PART, oversubscribe), F("Share", 0, "OVERSUBSCRIBE", FIELD_PART, oversubscribe),
     F("Partition", 'P', "PARTITION", FIELD_NAMES_PART, partition), F("PartitionName", 'R', "PARTITION", FIELD_NAMES_PART, partition_name), F("Port", 0, "PORT", FIELD_LEAST, port), F("PreemptMode", 'M', "PREEMPT_MODE", FIELD_PART, preempt),
     F("PriorityJobFactor", 'I', "PRIO_JOB_FACTOR", FIELD_PART, job_factor), F("PriorityTier", 'p', "PRIO_TIER", FIELD_PART, tier), F("Reason", 'E', "REASON", FIELD_SAME, reason), F("Reservation", 'i', "RESERVATION", FIELD_SAME, reservation),
     F("Root", 'r', "ROOT", FIELD_PART, root), F("Size", 's', "JOB_SIZE", FIELD_PART, size), F("Sockets", 'X', "SOCKETS", FIELD_LEAST, sockets), F("SocketCoreThread", 'z', "S:C:T", FIELD_LEAST, sct),
-    F("StateCompact", 't', "STATE", FIELD_SAME, state_compact), F("StateComplete", 0, "STATECOMPLETE", FIELD_SAME, state_complete), F("StateLong", 'T', "STATE", FIELD_SAME, state_long), F("Threads", 'Z', "THREADS", FIELD_LEAST, threads),
+    F("StateCompact", 't', "STATE", FIELD_SAME | FIELD_BARE, state_compact), F("StateComplete", 0, "STATECOMPLETE", FIELD_SAME | FIELD_BARE, state_complete), F("StateLong", 'T', "STATE", FIELD_SAME | FIELD_BARE, state_long), F("Threads", 'Z', "THREADS", FIELD_LEAST, threads),
     F("Time", 'l', "TIMELIMIT", FIELD_PART, time), F("TimeStamp", 'H', "TIMESTAMP", FIELD_SAME, timestamp), F("User", 'u', "USER", FIELD_SAME, user), F("UserLong", 'U', "USER", FIELD_SAME, user_long), F("Version", 'v', "VERSION", FIELD_SAME, version),
     F("Weight", 'w', "WEIGHT", FIELD_LEAST, weight),
 };

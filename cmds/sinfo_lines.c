@@ -111,7 +111,7 @@ static char *line_key(const struct sinfo *s, const Wire__PartitionInfo *p, const
     for (size_t i = 0; i < s->columns.count; i++) {
         const struct column_field *f = s->columns.list[i].field;
 
-        if (f->needs == FIELD_SUMS || (f->needs == FIELD_LEAST && !s->exact && !s->node_wise))
+        if (f->needs & FIELD_SUMS || (f->needs & FIELD_LEAST && !s->exact && !s->node_wise))
             continue;
         f->print(&one, &key);
         str_add_char(&key, '\x1f');
@@ -273,6 +273,19 @@ static void lines_collect(struct sinfo *s, struct lines *all, const struct table
             lines_put(all, s, p, NULL);
         hostlist_destroy(h);
     }
+}
+
+static bool is_bare(const struct column_field *f) { return f && f->needs & (FIELD_BARE | FIELD_PART | FIELD_NAMES_PART); }
+
+bool sinfo_needs_details(const struct sinfo *s)
+{
+    bool needs = s->json || s->reasons;
+
+    for (size_t i = 0; i < s->columns.count; i++)
+        needs |= !is_bare(s->columns.list[i].field);
+    for (const char *p = s->sort; *p; p++)
+        needs |= *p != '-' && *p != '+' && *p != '#' && *p != ',' && *p != ' ' && !is_bare(field_of(*p));
+    return needs;
 }
 
 void sinfo_lines(struct sinfo *s)

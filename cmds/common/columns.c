@@ -146,12 +146,6 @@ uint64_t columns_needs(const struct columns *c)
     return needs;
 }
 
-static void blanks_add(struct str *out, size_t n)
-{
-    while (n--)
-        str_add_char(out, ' ');
-}
-
 static void column_put(const struct column *col, const char *value, struct str *out)
 {
     size_t columns = utf8_columns(value), bytes = strlen(value);
@@ -166,10 +160,10 @@ static void column_put(const struct column *col, const char *value, struct str *
     if (col->before)
         str_add(out, col->before);
     if (col->right)
-        blanks_add(out, pad);
+        str_add_blanks(out, pad);
     str_add_n(out, value, bytes);
     if (!col->right)
-        blanks_add(out, pad);
+        str_add_blanks(out, pad);
     if (col->after)
         str_add(out, col->after);
 }

@@ -17,7 +17,7 @@
 #define FIELD(name) static void show_##name(const void *row, struct str *out)
 
 static void text_or(struct str *out, const char *text, const char *none) { str_add(out, text && *text ? text : none); }
-static void number(struct str *out, uint64_t n) { str_addf(out, "%llu", (unsigned long long)n); }
+static void number(struct str *out, uint64_t n) { str_add_number(out, n); }
 static void moment(const struct job_row *r, struct str *out, int64_t s)
 {
     if (s > 0)
@@ -56,7 +56,7 @@ void job_id_print(const Wire__JobInfo *j, const char *only, struct str *out)
     } else if (j->array_job_id) {
         str_addf(out, "%u_%u", j->array_job_id, j->array_task_id);
     } else {
-        str_addf(out, "%u", j->job_id);
+        str_add_number(out, j->job_id);
     }
 }
 

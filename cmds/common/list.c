@@ -95,18 +95,6 @@ int cluster_is_own(const char *names, const char *own, struct spur_error *err)
     return names && *names ? spur_fail(err, SPUR_EINVAL, "'%.64s' can't be reached now, or it is an invalid entry for --cluster. This cluster is %.64s", names, own) : 0;
 }
 
-void *row_keep(const ProtobufCMessage *row)
-{
-    size_t n = protobuf_c_message_get_packed_size(row);
-    uint8_t *bytes = mem_alloc(n + 1);
-    void *kept;
-
-    protobuf_c_message_pack(row, bytes);
-    kept = protobuf_c_message_unpack(row->descriptor, NULL, n, bytes);
-    free(bytes);
-    return kept;
-}
-
 void date_line(void)
 {
     char text[64];

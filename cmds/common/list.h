@@ -21,8 +21,6 @@ void list_fini(struct list *l);
 
 /* Does this list of cluster names (--clusters) mean the cluster `own`, or all? If not: the sentence. NULL: no list, 0. */
 int  cluster_is_own(const char *names, const char *own, struct spur_error *err);
-/* A copy of a row of a stream, whose parts die with the call; protobuf_c_message_free_unpacked() frees it. */
-void *row_keep(const ProtobufCMessage *row);
 void date_line(void);                                       /* "Mon Nov 30 15:51:47 2026" to stdout */
 
 #endif

@@ -64,6 +64,26 @@ void str_add_char(struct str *s, char c)
     str_add_n(s, &c, 1);
 }
 
+void str_add_blanks(struct str *s, size_t n)
+{
+    if (!n)
+        return;
+    str_reserve(s, n);
+    memset(s->text + s->len, ' ', n);
+    s->len += n;
+    s->text[s->len] = '\0';
+}
+
+void str_add_number(struct str *s, uint64_t n)
+{
+    char digits[20], *p = digits + sizeof digits;
+
+    do
+        *--p = (char)('0' + n % 10);
+    while (n /= 10);
+    str_add_n(s, p, (size_t)(digits + sizeof digits - p));
+}
+
 void str_addf(struct str *s, const char *format, ...)
 {
     va_list args;

@@ -30,6 +30,8 @@ void str_clear(struct str *s);
 void str_add(struct str *s, const char *text);
 void str_add_n(struct str *s, const char *text, size_t n);
 void str_add_char(struct str *s, char c);
+void str_add_blanks(struct str *s, size_t n);
+void str_add_number(struct str *s, uint64_t n);             /* decimal; what a table prints most */
 void str_addf(struct str *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void str_vaddf(struct str *s, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 char *str_take(struct str *s);                              /* gives the text away (free() it); s is fresh again */

@@ -165,7 +165,7 @@ size_t utf8_cut(const char *text, size_t columns)
     uint32_t point;
 
     for (; *t && columns; columns--) {
-        size_t n = utf8_char(t, &point);
+        size_t n = (unsigned char)*t < 0x80 ? 1 : utf8_char(t, &point);
 
         t += n ? n : 1;
     }
@@ -177,7 +177,7 @@ size_t utf8_columns(const char *text)
     size_t columns = 0;
 
     for (; *text; columns++)
-        text += utf8_cut(text, 1);
+        text += (unsigned char)*text < 0x80 ? 1 : utf8_cut(text, 1);
     return columns;
 }
 

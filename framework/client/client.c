@@ -333,11 +333,11 @@ static bool says_last(const ProtobufCMessageDescriptor *d, const void *part)
     return !f || *(const protobuf_c_boolean *)((const char *)part + f->offset);
 }
 
-int client_stream(struct client *c, uint16_t type, const ProtobufCMessage *request, uint16_t part_type, const ProtobufCMessageDescriptor *part_desc,
-                  int (*fn)(void *arg, void *part), void *arg, int *slurm_errno, struct spur_error *err)
+int client_stream_keep(struct client *c, uint16_t type, const ProtobufCMessage *request, uint16_t part_type, const ProtobufCMessageDescriptor *part_desc,
+                       struct arena *keep, int (*fn)(void *arg, void *part), void *arg, int *slurm_errno, struct spur_error *err)
 {
     struct ask k = { .c = c, .type = type, .reply_type = part_type, .request = request, .deadline = clock_mono_ms() + CALL_MS };
-    struct arena a;
+    struct arena own, *a = keep ? keep : &own;
     struct frame f;
     const uint8_t *body;
     void *part;
@@ -347,9 +347,9 @@ int client_stream(struct client *c, uint16_t type, const ProtobufCMessage *reque
         *slurm_errno = 0;
     if ((rc = ask(&k, &f, &body, slurm_errno, err)) < 0)
         return rc;
-    arena_init(&a, 0);
+    arena_init(&own, 0);
     for (;;) {
-        if (f.type != part_type || !(part = wire_unpack(part_desc, body, f.length, &a))) {
+        if (f.type != part_type || !(part = wire_unpack(part_desc, body, f.length, a))) {
             rc = f.type == WIRE__MESSAGE_TYPE__REFUSED ? refused(&(struct ask){ .c = c }, &f, body, slurm_errno, err)
                                                        : spur_fail(err, SPUR_ECORRUPT, "%s: an answer that cannot be read", c->dialog.peer);
             disconnect(c, true);
@@ -362,15 +362,22 @@ int client_stream(struct client *c, uint16_t type, const ProtobufCMessage *reque
             rc = go < 0 ? go : 0;
             break;
         }
-        arena_reset(&a);
+        if (!keep)
+            arena_reset(a);
         /* What was handed over cannot be taken back, so a connection lost here is an error, not a second try. */
         if ((rc = dialog_next(&c->dialog, &f, &body, err)) < 0) {
             disconnect(c, true);
             break;
         }
     }
-    arena_fini(&a);
+    arena_fini(&own);
     return rc < 0 ? rc : 0;
+}
+
+int client_stream(struct client *c, uint16_t type, const ProtobufCMessage *request, uint16_t part_type, const ProtobufCMessageDescriptor *part_desc,
+                  int (*fn)(void *arg, void *part), void *arg, int *slurm_errno, struct spur_error *err)
+{
+    return client_stream_keep(c, type, request, part_type, part_desc, NULL, fn, arg, slurm_errno, err);
 }
 
 int client_wait(struct client *c, const Wire__WaitRequest *request, struct arena *a, Wire__JobsReply **reply, int *slurm_errno, struct spur_error *err)

@@ -26,6 +26,9 @@ int  client_call(struct client *c, uint16_t type, const ProtobufCMessage *reques
 /* Streams: fn is called for each part until it returns 0 or the part says last (fn returns 1 to go on). */
 int  client_stream(struct client *c, uint16_t type, const ProtobufCMessage *request, uint16_t part_type, const ProtobufCMessageDescriptor *part_desc,
                    int (*fn)(void *arg, void *part), void *arg, int *slurm_errno, struct spur_error *err);
+/* The same for who needs all rows at once: the parts are unpacked into `keep` and stay there. */
+int  client_stream_keep(struct client *c, uint16_t type, const ProtobufCMessage *request, uint16_t part_type, const ProtobufCMessageDescriptor *part_desc,
+                        struct arena *keep, int (*fn)(void *arg, void *part), void *arg, int *slurm_errno, struct spur_error *err);
 /* No deadline: for WAIT. The wait survives a lost connection by asking again; it gives up when the cluster is away for ten minutes. A signal whose handler
  * has no SA_RESTART ends it with SPUR_ELATER: the caller may look at what came and wait again. */
 int  client_wait(struct client *c, const Wire__WaitRequest *request, struct arena *a, Wire__JobsReply **reply, int *slurm_errno, struct spur_error *err);

@@ -151,6 +151,7 @@ static int query_nodes(struct ctl *c, struct query *q, struct spur_error *err)
 {
     const Wire__NodesRequest *r = q->request;
 
+    q->fields = r->has_fields ? r->fields : ~UINT64_C(0);
     if (!r->n_nodes) {
         for (uint32_t i = 0; i < c->state->node_count; i++)
             query_add(q, i);
@@ -249,7 +250,7 @@ static void query_part_nodes(struct ctl *c, struct peer *p, struct query *q, str
     reply.nodes = arena_alloc(a, (end - q->next + 1) * sizeof *reply.nodes);
     for (; q->next < end; q->next++)
         if (q->ids[q->next] < c->state->node_count)
-            reply.nodes[reply.n_nodes++] = node_info(c->state, &c->state->nodes[q->ids[q->next]], a);
+            reply.nodes[reply.n_nodes++] = node_info(c->state, &c->state->nodes[q->ids[q->next]], q->fields, a);
     reply.has_last = reply.has_wall_ms = 1;
     reply.last = q->next == q->count;
     reply.wall_ms = clock_wall_ms();

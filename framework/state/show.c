@@ -77,7 +77,7 @@ static char *partitions_of(const struct state *s, const struct node *n, struct a
     return arena_take(a, &out);
 }
 
-Wire__NodeInfo *node_info(const struct state *s, const struct node *n, struct arena *a)
+Wire__NodeInfo *node_info(const struct state *s, const struct node *n, uint64_t fields, struct arena *a)
 {
     Wire__NodeInfo *m = arena_alloc(a, sizeof *m);
     const struct config_node *c = n->conf;
@@ -88,6 +88,11 @@ Wire__NodeInfo *node_info(const struct state *s, const struct node *n, struct ar
     m->name = c->name;
     SHOW(m, state, node_state_now(n));
     SHOW(m, state_flags, node_flags_now(n));
+    SHOW(m, cpus, c->cpus);
+    SHOW(m, cpus_alloc, n->cpus_used);
+    m->partitions = partitions_of(s, n, a);
+    if (!(fields & NODE_FIELD_DETAILS))
+        return m;
     m->addr = n->addr ? n->addr : c->addr ? c->addr : c->name;
     m->hostname = n->hostname ? n->hostname : c->hostname ? c->hostname : c->name;
     SHOW(m, port, c->port);
@@ -95,8 +100,6 @@ Wire__NodeInfo *node_info(const struct state *s, const struct node *n, struct ar
     SHOW(m, sockets, c->sockets);
     SHOW(m, cores_per_socket, c->cores_per_socket);
     SHOW(m, threads_per_core, c->threads_per_core);
-    SHOW(m, cpus, c->cpus);
-    SHOW(m, cpus_alloc, n->cpus_used);
     SHOW(m, mem_mib, c->mem_mib);
     SHOW(m, mem_alloc_mib, n->mem_used);
     if (n->mem_free_mib)
@@ -106,7 +109,6 @@ Wire__NodeInfo *node_info(const struct state *s, const struct node *n, struct ar
     m->features = features && *features ? (char *)features : NULL;
     m->gres = c->gres_text;
     m->gres_used = gres_used(n, a);
-    m->partitions = partitions_of(s, n, a);
     m->reason = n->reason;
     m->reason_user = n->reason_user;
     SHOW(m, reason_uid, n->reason_uid);

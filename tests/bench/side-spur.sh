@@ -18,7 +18,7 @@ spur_down() { spur_run spur sandbox stop --dir "$work/spur" >/dev/null 2>&1; rm 
 spur_pid() {
     local name=spurctld
     [ "$1" = agent ] && name=spurd
-    pgrep -o -f "^$name -D -f $work/spur/"
+    pgrep -o -f "^[^ ]*$name -D -f $work/spur/"
 }
 spur_kill() { kill -9 "$(spur_pid controller)"; while [ -n "$(spur_pid controller)" ]; do sleep 0.01; done; }
 spur_start() {

@@ -47,7 +47,7 @@ static void look(struct state *s)
             step_info(s, j, st, s->wall_ms / 1000, &a);
     }
     for (uint32_t i = 0; i < s->node_count; i++)
-        node_info(s, &s->nodes[i], &a);
+        node_info(s, &s->nodes[i], NODE_FIELD_DETAILS, &a);
     for (size_t i = 0; i < s->config->partition_count; i++)
         partition_info(s, &s->config->partitions[i], &a);
     state_view(s);

@@ -151,14 +151,14 @@ START_TEST(running_job)
     m = job_info(g.s, state_job(g.s, 2), JOB_FIELD_TRES, g.s->wall_ms / 1000, &g.arena);
     ck_assert_str_eq(m->gres_alloc, "gpu:2");
     ck_assert_str_eq(m->alloc_tres, "cpu=1,node=1,billing=1,gres/gpu=2");
-    n = node_info(g.s, &g.s->nodes[2], &g.arena);
+    n = node_info(g.s, &g.s->nodes[2], NODE_FIELD_DETAILS, &g.arena);
     ck_assert_str_eq(n->gres, "gpu:4");
     ck_assert_str_eq(n->gres_used, "gpu:2(IDX:1,3)");
     ck_assert_str_eq(n->cfg_tres, "cpu=8,mem=16000M,billing=8,gres/gpu=4");
     ck_assert_str_eq(n->alloc_tres, "cpu=3,mem=1000M,gres/gpu=2");
     ck_assert_uint_eq(n->state, NODE_MIXED);
     ck_assert_str_eq(n->partitions, "main");
-    ck_assert_uint_eq(node_info(g.s, &g.s->nodes[0], &g.arena)->state, NODE_ALLOCATED);
+    ck_assert_uint_eq(node_info(g.s, &g.s->nodes[0], 0, &g.arena)->state, NODE_ALLOCATED);
     stage_close(&g);
 }
 END_TEST
