@@ -233,6 +233,173 @@ START_TEST(what_scontrol_set_survives)
 }
 END_TEST
 
+START_TEST(every_partition_keyword)
+{
+    static const struct { const char *key, *value; bool good; } rows[] = {
+        { "State", "DRAIN", true }, { "State", "AWAY", false }, { "MaxTime", "1-0", true }, { "MaxTime", "soon", false }, { "DefaultTime", "NONE", true }, { "DefaultTime", "30", true },
+        { "MaxNodes", "UNLIMITED", true }, { "MaxNodes", "-1", true }, { "MaxNodes", "few", false }, { "MinNodes", "1", true }, { "MaxCPUsPerNode", "4", true }, { "MaxCPUsPerSocket", "2", true },
+        { "Nodes", "n1", true }, { "Nodes", "n9", false }, { "Nodes", "n[", false }, { "Nodes", "ALL", true }, { "Default", "YES", true }, { "Default", "perhaps", false }, { "Hidden", "yes", true },
+        { "RootOnly", "no", true }, { "ReqResv", "no", true }, { "LLN", "YES", true }, { "ExclusiveUser", "NO", true }, { "DisableRootJobs", "YES", true }, { "OverSubscribe", "FORCE:3", true },
+        { "OverSubscribe", "YES", true }, { "OverSubscribe", "EXCLUSIVE", true }, { "OverSubscribe", "NO", true }, { "OverSubscribe", "NO:3", false }, { "Shared", "MAYBE", false },
+        { "PriorityTier", "9", true }, { "PriorityJobFactor", "8", true }, { "Priority", "7", true }, { "Priority", "99999", false }, { "GraceTime", "5", true }, { "OverTimeLimit", "5", true },
+        { "OverTimeLimit", "UNLIMITED", true }, { "DefMemPerCPU", "1000", true }, { "DefMemPerNode", "2G", true }, { "MaxMemPerCPU", "UNLIMITED", true }, { "MaxMemPerNode", "much", false },
+        { "AllowGroups", "a,b", true }, { "AllowAccounts", "ALL", true }, { "AllowQos", "q", true }, { "DenyAccounts", "x", true }, { "DenyQos", "y", true }, { "AllocNodes", "login", true },
+        { "Alternate", "main", true }, { "Alternate", "none", false }, { "QOS", "q", true }, { "PreemptMode", "OFF", true }, { "CpuBind", "core", true }, { "TRESBillingWeights", "CPU=1", true },
+        { "Colour", "red", false } };
+    Wire__KeyValue kv = WIRE__KEY_VALUE__INIT, *set = &kv;
+    Wire__PartitionUpdateRequest request = WIRE__PARTITION_UPDATE_REQUEST__INIT;
+    Wire__OpPartition partition = WIRE__OP_PARTITION__INIT;
+    Wire__Op op = WIRE__OP__INIT;
+    struct stage g;
+
+    stage_open(&g, "node n[1-2] cpus 8");
+    partition.update = &request;
+    op.partition = &partition;
+    request.name = (char *)"main";
+    request.set = &set;
+    request.n_set = 1;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int rc;
+
+        kv.key = (char *)rows[i].key;
+        kv.value = (char *)rows[i].value;
+        rc = stage_op(&g, &op);
+        ck_assert_msg((rc == 0) == rows[i].good, "%s=%s gives %d %s", rows[i].key, rows[i].value, rc, g.last.results[0].text ? g.last.results[0].text : "");
+        ck_assert(rc == 0 || *g.last.results[0].text);
+        arena_reset(&g.arena);
+        ck_assert_ptr_nonnull(partition_info(g.s, &g.s->config->partitions[0], &g.arena));
+    }
+    g.twin = stage_copy(&g);
+    request.name = (char *)"night";
+    request.has_create = request.create = 1;
+    kv.key = (char *)"Nodes";
+    kv.value = (char *)"n2";
+    ck_assert_int_eq(stage_op(&g, &op), 0);
+    ck_assert_int_eq(stage_op(&g, &op), SPUR_EEXISTS);
+    ck_assert_str_eq(config_partition_find(g.s->config, "night")->nodes_text, "n2");
+    request.has_create = request.create = 0;
+    request.name = (char *)"day";
+    ck_assert_int_eq(stage_op(&g, &op), SPUR_ENOTFOUND);
+    request.name = (char *)"night";
+    request.has_delete_ = request.delete_ = 1;
+    ck_assert_int_eq(stage_op(&g, &op), 0);
+    stage_close(&g);
+}
+END_TEST
+
+START_TEST(every_node_keyword)
+{
+    static const struct { const char *key, *value; bool good; } rows[] = {
+        { "Comment", "c", true }, { "Extra", "e", true }, { "InstanceId", "i", true }, { "InstanceType", "t", true }, { "Features", "a,b", true }, { "AvailableFeatures", "", true },
+        { "Weight", "5", true }, { "Weight", "heavy", false }, { "NodeAddr", "10.0.0.1", true }, { "NodeHostName", "h", true }, { "Reason", "why", true }, { "State", "NORESP", true },
+        { "State", "FAIL", true }, { "State", "UNDRAIN", true }, { "State", "RESUME", true }, { "State", "FUTURE", true }, { "Colour", "red", false } };
+    Wire__KeyValue kv = WIRE__KEY_VALUE__INIT, *set = &kv;
+    Wire__OpNodeUpdate update = WIRE__OP_NODE_UPDATE__INIT;
+    Wire__Op op = WIRE__OP__INIT;
+    struct stage g;
+
+    stage_open(&g, "node n1 cpus 8 features old");
+    g.twin = stage_copy(&g);
+    update.node = (char *)"n1";
+    update.set = &set;
+    update.n_set = 1;
+    op.node_update = &update;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int rc;
+
+        kv.key = (char *)rows[i].key;
+        kv.value = (char *)rows[i].value;
+        rc = stage_op(&g, &op);
+        ck_assert_msg((rc == 0) == rows[i].good, "%s=%s gives %d %s", rows[i].key, rows[i].value, rc, g.last.results[0].text ? g.last.results[0].text : "");
+        if (word_eq(rows[i].key, "Features"))
+            ck_assert_str_eq(spur_view_node(state_view(g.s), 0)->features, "a,b");
+    }
+    ck_assert_str_eq(state_shown(&g, "n1", true), "FUTURE");
+    update.node = (char *)"n2";
+    ck_assert_int_eq(stage_op(&g, &op), SPUR_ENOTFOUND);
+    state_destroy(stage_copy(&g));
+    stage_close(&g);
+}
+END_TEST
+
+/* How the parts of a state read in sinfo. */
+START_TEST(states_shown)
+{
+    static const struct { unsigned base; uint32_t flags; const char *compact, *full; } rows[] = {
+        { NODE_IDLE, 0, "idle", "IDLE" }, { NODE_MIXED, 0, "mix", "MIXED" }, { NODE_ALLOCATED, 0, "alloc", "ALLOCATED" }, { NODE_ALLOCATED, NODE_FLAG_DRAIN, "drng", "ALLOCATED+DRAIN" },
+        { NODE_IDLE, NODE_FLAG_DRAIN, "drain", "IDLE+DRAIN" }, { NODE_DOWN, NODE_FLAG_NO_RESPOND, "down*", "DOWN+NOT_RESPONDING" }, { NODE_UNKNOWN, 0, "unk", "UNKNOWN" },
+        { NODE_IDLE, NODE_FLAG_CLOUD | NODE_FLAG_POWERED_DOWN, "idle~", "IDLE+CLOUD+POWERED_DOWN" }, { NODE_IDLE, NODE_FLAG_COMPLETING, "comp", "IDLE+COMPLETING" },
+        { NODE_ALLOCATED, NODE_FLAG_COMPLETING, "alloc+", "ALLOCATED+COMPLETING" }, { NODE_IDLE, NODE_FLAG_FAIL, "fail", "IDLE+FAIL" }, { NODE_MIXED, NODE_FLAG_FAIL, "failg", "MIXED+FAIL" },
+        { NODE_IDLE, NODE_FLAG_INVALID_REG, "inval", "IDLE+INVALID_REG" }, { NODE_IDLE, NODE_FLAG_MAINT, "maint", "IDLE+MAINTENANCE" }, { NODE_IDLE, NODE_FLAG_RESERVED, "resv", "IDLE+RESERVED" },
+        { NODE_IDLE, NODE_FLAG_PLANNED, "plnd", "IDLE+PLANNED" }, { NODE_FUTURE, 0, "futr", "FUTURE" } };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct str out;
+
+        str_init(&out);
+        node_state_print(rows[i].base, rows[i].flags, true, false, &out);
+        ck_assert_str_eq(out.text, rows[i].compact);
+        str_clear(&out);
+        node_state_print(rows[i].base, rows[i].flags, false, true, &out);
+        ck_assert_str_eq(out.text, rows[i].full);
+        str_fini(&out);
+    }
+}
+END_TEST
+
+/* --no-kill: an allocation outlives a node that is not its script's. */
+START_TEST(outlives_a_node)
+{
+    Wire__JobSpec spec = WIRE__JOB_SPEC__INIT;
+    Wire__OpStart start = WIRE__OP_START__INIT;
+    Wire__NodeAlloc allocs[2] = { WIRE__NODE_ALLOC__INIT, WIRE__NODE_ALLOC__INIT }, *list[] = { &allocs[0], &allocs[1] };
+    Wire__StepSpec step = WIRE__STEP_SPEC__INIT;
+    Wire__OpStep o = WIRE__OP_STEP__INIT;
+    Wire__Op op = WIRE__OP__INIT, step_op = WIRE__OP__INIT;
+    uint64_t core = 1;
+    uint8_t hash[32] = "environment";
+    struct stage g;
+
+    stage_open(&g, "node n[1-2] cpus 8");
+    spec.has_no_kill = spec.no_kill = 1;
+    ck_assert_int_eq(do_submit(&g, &spec, 1000), 1);
+    for (int i = 0; i < 2; i++) {
+        allocs[i].node = (uint32_t)i;
+        allocs[i].name = g.s->nodes[i].conf->name;
+        allocs[i].cores = &core;
+        allocs[i].n_cores = 1;
+        allocs[i].has_cpus = 1;
+        allocs[i].cpus = 1;
+    }
+    start.job_id = 1;
+    start.allocs = list;
+    start.n_allocs = 2;
+    op.start = &start;
+    ck_assert_int_eq(stage_op(&g, &op), 0);
+    o.job_id = 1;
+    o.spec = &step;
+    o.allocs = list;
+    o.n_allocs = 2;
+    o.has_env_hash = 1;
+    o.env_hash = (ProtobufCBinaryData){ 32, hash };
+    step_op.step = &o;
+    ck_assert_int_eq(stage_op(&g, &step_op), 0);
+    ck_assert(state_blob_used(g.s, hash));
+    g.twin = stage_copy(&g);
+    ck_assert_int_eq(do_lost(&g, "n2", false), 0);
+    ck_assert_int_eq(state_job(g.s, 1)->state, JOB_RUNNING);
+    ck_assert(state_job(g.s, 1)->allocs[1].gone && !state_job(g.s, 1)->allocs[0].gone);
+    ck_assert_uint_eq(state_job(g.s, 1)->steps->ended_nodes, 1);
+    ck_assert_int_eq(stage_op(&g, &step_op), SPUR_ESTALE);      /* a step on the lost node */
+    stage_check(&g);
+    ck_assert_int_eq(do_lost(&g, "n1", false), 0);
+    ck_assert_int_eq(state_job(g.s, 1)->state, JOB_NODE_FAIL);
+    ck_assert_int_eq(job_phase(state_job(g.s, 1)), PHASE_ENDED);
+    stage_check(&g);
+    stage_close(&g);
+}
+END_TEST
+
 START_TEST(shared_cores_by_thread)
 {
     struct stage g;
@@ -268,6 +435,10 @@ Suite *node_suite(void)
     tcase_add_test(c, orphans_keep_a_node_closed);
     tcase_add_test(c, node_taken_out);
     tcase_add_test(c, what_scontrol_set_survives);
+    tcase_add_test(c, every_partition_keyword);
+    tcase_add_test(c, every_node_keyword);
+    tcase_add_test(c, states_shown);
+    tcase_add_test(c, outlives_a_node);
     tcase_add_test(c, shared_cores_by_thread);
     suite_add_tcase(s, c);
     return s;
