@@ -486,6 +486,7 @@ int cmd_sandbox(int argc, char **argv)
     const char *verb = argc > 1 ? argv[1] : "", *dir = getenv("SPUR_SANDBOX"), *target = NULL;
     bool with_jobs = false;
     char cwd[600], real[PATH_MAX];
+    int rc;
 
     str_init(&s.extra);
     for (int i = 2; i < argc; i++) {
@@ -522,15 +523,17 @@ int cmd_sandbox(int argc, char **argv)
     if (realpath(s.dir, real) && strlen(real) < sizeof s.dir)
         snprintf(s.dir, sizeof s.dir, "%.*s", (int)sizeof s.dir - 1, real);    /* daemons are known by this name: one a folder */
     if (!strcmp(verb, "start"))
-        return sandbox_start(&s);
-    if (!strcmp(verb, "stop"))
-        return sandbox_stop(&s);
-    if (!strcmp(verb, "status"))
-        return sandbox_status(&s);
-    if (!strcmp(verb, "env"))
-        return sandbox_env(&s);
-    if ((!strcmp(verb, "kill") || !strcmp(verb, "restart")) && target)
-        return sandbox_signal(&s, target, with_jobs, !strcmp(verb, "restart"));
-    fputs(usage, !strcmp(verb, "--help") || !strcmp(verb, "-h") ? stdout : stderr);
-    return !strcmp(verb, "--help") || !strcmp(verb, "-h") ? 0 : 1;
+        rc = sandbox_start(&s);
+    else if (!strcmp(verb, "stop"))
+        rc = sandbox_stop(&s);
+    else if (!strcmp(verb, "status"))
+        rc = sandbox_status(&s);
+    else if (!strcmp(verb, "env"))
+        rc = sandbox_env(&s);
+    else if ((!strcmp(verb, "kill") || !strcmp(verb, "restart")) && target)
+        rc = sandbox_signal(&s, target, with_jobs, !strcmp(verb, "restart"));
+    else
+        fputs(usage, (rc = strcmp(verb, "--help") && strcmp(verb, "-h")) ? stderr : stdout);
+    str_fini(&s.extra);
+    return rc ? 1 : 0;
 }

@@ -229,7 +229,7 @@ static void flush_end(struct spool *s)
             settle(e);
         }
     }
-    if (s->wanted)
+    if (s->wanted && !s->flushing)      /* what was settled may have added a report, and that a flush: one work item is never queued twice */
         flush_begin(s);
 }
 
