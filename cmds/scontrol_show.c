@@ -12,15 +12,30 @@
 #include "cmds/common/json.h"
 #include "cmds/common/list.h"
 #include "cmds/common/records.h"
+#include "cmds/common/taskset.h"
 #include "cmds/scontrol.h"
 #include "config/config.h"
 #include "state/apply.h"
 
-struct showing { struct scontrol *s; struct json_writer *json; const char *wanted; size_t rows; };
+struct showing { struct scontrol *s; struct json_writer *json; const char *wanted; size_t rows; struct taskset *tasks; };
 
 static struct record record_new(const struct scontrol *s, int64_t wall_ms)
 {
     return (struct record){ .one_line = s->one_line, .now_s = wall_ms / 1000, .time_format = getenv("SLURM_TIME_FORMAT") };
+}
+
+/* Of the waiting tasks of an array those that were named. */
+static void job_narrow(struct showing *w, Wire__JobInfo *j)
+{
+    struct bitmap tasks;
+    struct str text;
+
+    taskset_tasks(w->tasks, j, &tasks);
+    str_init(&text);
+    bitmap_print_steps(&tasks, &text);
+    j->array_tasks = arena_copy(&w->s->arena, text.text);
+    str_fini(&text);
+    bitmap_fini(&tasks);
 }
 
 static int show_job_part(void *arg, void *part)
@@ -33,6 +48,8 @@ static int show_job_part(void *arg, void *part)
     for (size_t i = 0; i < r->n_jobs; i++) {
         struct record rec = record_new(w->s, r->wall_ms);
 
+        if (w->tasks && taskset_narrows(w->tasks, r->jobs[i]))
+            job_narrow(w, r->jobs[i]);
         w->rows++;
         if (w->json) {
             json_job(w->json, r->jobs[i], false);
@@ -48,13 +65,15 @@ static int show_job_part(void *arg, void *part)
 static int show_jobs(struct scontrol *s, int argc, char **argv)
 {
     Wire__JobsRequest request = WIRE__JOBS_REQUEST__INIT;
-    struct showing w = { .s = s };
+    struct taskset tasks;
+    struct showing w = { .s = s, .tasks = &tasks };
     struct spur_error err = { 0 };
     char *all[] = { (char *)"all" }, **ids = NULL;
     int number, rc;
 
     request.states = all;
     request.n_states = 1;
+    taskset_init(&tasks);
     if (argc > 0) {
         char *cursor = argv[0], *word;
         int depth = 0;
@@ -67,17 +86,20 @@ static int show_jobs(struct scontrol *s, int argc, char **argv)
         while ((word = word_next(&cursor, " "))) {
             ids = mem_grow(ids, request.n_id_texts + 1, sizeof *ids);
             ids[request.n_id_texts++] = word;
+            taskset_add(&tasks, word, NULL);
         }
         request.id_texts = ids;
     }
     if (scontrol_ready(s, &err) < 0) {
         free(ids);
+        taskset_fini(&tasks);
         return scontrol_failed(s, "slurm_load_jobs", &err);
     }
     rc = client_stream(s->client, WIRE__MESSAGE_TYPE__JOBS, &request.base, WIRE__MESSAGE_TYPE__JOBS_PART, &wire__jobs_reply__descriptor, show_job_part, &w, &number, &err);
     if (s->json && rc >= 0)
         json_end(w.json ? w.json : json_begin("show job", "jobs"));
     free(ids);
+    taskset_fini(&tasks);
     if (rc < 0 && err.code == SPUR_ESYNTAX)
         spur_fail(&err, SPUR_ENOTFOUND, "Invalid job id specified");
     if (rc < 0)
@@ -180,7 +202,7 @@ static int show_nodes(struct scontrol *s, int argc, char **argv)
     struct table by_name;
     int rc = 0;
 
-    if (argc > 0 && !word_eq(argv[0], "ALL") && list_get(argc, argv, &names, true, &err) < 0)
+    if (argc > 0 && list_get(argc, argv, &names, true, &err) < 0)
         return scontrol_failed(s, "", &err);
     if (nodes_load(s, &all, &err) < 0) {
         hostlist_destroy(names);
@@ -273,7 +295,7 @@ static int show_partition_part(void *arg, void *part)
 static int show_partitions(struct scontrol *s, int argc, char **argv)
 {
     Wire__Empty request = WIRE__EMPTY__INIT;
-    struct showing w = { .s = s, .wanted = argc > 0 && !word_eq(argv[0], "ALL") ? argv[0] : NULL };
+    struct showing w = { .s = s, .wanted = argc > 0 ? argv[0] : NULL };
     struct spur_error err = { 0 };
     int number, rc;
 

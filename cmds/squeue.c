@@ -18,6 +18,7 @@
 #include "cmds/common/json.h"
 #include "cmds/common/list.h"
 #include "cmds/common/options.h"
+#include "cmds/common/taskset.h"
 #include "cmds/squeue.h"
 #include "state/apply.h"
 
@@ -38,7 +39,7 @@ struct squeue {
     /* while it runs */
     struct columns columns;
     struct rows rows;
-    struct table wanted;            /* job id -> struct bitmap: the tasks asked for with -j, where not the whole job is */
+    struct taskset wanted;          /* the tasks asked for with -j, where not the whole job is */
     char *cluster;
     const char *time_format;
     struct str scratch;
@@ -149,66 +150,6 @@ static const struct option_table table = {
 
 /* ---- rows -------------------------------------------------------------------------------------------------------------------- */
 
-/* Numbers up to the largest in the text, which may end with %limit. */
-static void tasks_parse(const char *text, struct bitmap *out)
-{
-    char *copy = mem_copy(text), *p = copy;
-    size_t most = 0;
-
-    copy[strcspn(copy, "%")] = '\0';
-    while (*p) {
-        size_t n = (size_t)strtoul(p, &p, 10);
-
-        most = n > most ? n : most;
-        p += *p != '\0';
-    }
-    bitmap_init(out, most < 100000000 ? most + 1 : 1);
-    if (bitmap_parse(out, copy, NULL) < 0)
-        bitmap_zero(out);
-    free(copy);
-}
-
-/* -j 12_3,12_[5-7]: of a job array only these tasks are shown, unless 12 is asked for too. */
-static int wanted_read(struct squeue *q, struct spur_error *err)
-{
-    for (size_t i = 0; i < q->jobs.count; i++) {
-        struct bitmap tasks, *old;
-        bool has_tasks = false;
-        uint32_t id;
-
-        bitmap_init(&tasks, 0);
-        if (job_id_parse(q->jobs.words[i], &id, &tasks, &has_tasks, NULL) < 0) {
-            bitmap_fini(&tasks);
-            return spur_fail(err, SPUR_EINVAL, "Invalid job id: %.100s", q->jobs.words[i]);
-        }
-        if (!(old = table_get(&q->wanted, id))) {
-            old = mem_alloc(sizeof *old);
-            bitmap_init(old, 0);
-            if (has_tasks)
-                bitmap_copy(old, &tasks);
-            table_put(&q->wanted, id, old);
-        } else if (!has_tasks || !old->bits) {
-            bitmap_resize(old, 0);      /* no bits: all of it */
-        } else {
-            bitmap_resize(old->bits > tasks.bits ? &tasks : old, old->bits > tasks.bits ? old->bits : tasks.bits);
-            bitmap_or(old, &tasks);
-        }
-        bitmap_fini(&tasks);
-    }
-    return 0;
-}
-
-static void wanted_fini(struct squeue *q)
-{
-    struct bitmap *b;
-
-    for (size_t i = 0; (b = table_next(&q->wanted, &i)); ) {
-        bitmap_fini(b);
-        free(b);
-    }
-    table_fini(&q->wanted);
-}
-
 static bool row_wanted(const struct squeue *q, const Wire__JobInfo *j)
 {
     if (q->notme && j->uid == getuid())
@@ -223,20 +164,14 @@ static bool row_wanted(const struct squeue *q, const Wire__JobInfo *j)
 /* The line of an array's waiting tasks: all, those asked for, or a line each. */
 static void tasks_print(struct squeue *q, struct job_row *row)
 {
-    const struct bitmap *asked = table_get(&q->wanted, row->job->array_job_id ? row->job->array_job_id : row->job->job_id);
-    bool some = asked && asked->bits;
     struct bitmap tasks;
     struct str text;
 
-    if (!some && !q->expand) {
+    if (!q->expand && !taskset_narrows(&q->wanted, row->job)) {
         columns_row(&q->columns, row, &q->scratch, &q->rows.text);
         return;
     }
-    tasks_parse(row->job->array_tasks, &tasks);
-    if (some)
-        for (size_t t = bitmap_first(&tasks); t < tasks.bits; t = bitmap_next(&tasks, t))
-            if (!bitmap_test(asked, t))
-                bitmap_clear(&tasks, t);
+    taskset_tasks(&q->wanted, row->job, &tasks);
     str_init(&text);
     for (size_t t = bitmap_first(&tasks); q->expand && t < tasks.bits; t = bitmap_next(&tasks, t)) {
         str_clear(&text);
@@ -442,6 +377,14 @@ static int formats_choose(struct squeue *q, struct spur_error *err)
     return rows_init(&q->rows, order, q->show_steps, err);
 }
 
+static int ids_check(struct squeue *q, struct spur_error *err)
+{
+    for (size_t i = 0; i < q->jobs.count; i++)
+        if (taskset_add(&q->wanted, q->jobs.words[i], err) < 0)
+            return err->code;
+    return 0;
+}
+
 int cmd_squeue(int argc, char **argv)
 {
     struct squeue q = { .over_s = -1, .under_s = -1 };
@@ -456,9 +399,9 @@ int cmd_squeue(int argc, char **argv)
         return 1;
     }
     str_init(&q.scratch);
-    table_init(&q.wanted);
+    taskset_init(&q.wanted);
     q.time_format = getenv("SLURM_TIME_FORMAT");
-    if (formats_choose(&q, &err) < 0 || wanted_read(&q, &err) < 0 || client_open(NULL, &c, &err) < 0 ||
+    if (formats_choose(&q, &err) < 0 || ids_check(&q, &err) < 0 || client_open(NULL, &c, &err) < 0 ||
         cluster_is_own(q.clusters, client_hint(c)->cluster, &err) < 0) {
         fprintf(stderr, "squeue: error: %s\n", err.text);
         rc = 1;
@@ -478,7 +421,7 @@ out:
     client_close(c);
     columns_fini(&q.columns);
     rows_fini(&q.rows);
-    wanted_fini(&q);
+    taskset_fini(&q.wanted);
     str_fini(&q.scratch);
     free(q.cluster);
     struct list *const lists[] = { &q.jobs, &q.users, &q.names, &q.partitions, &q.accounts, &q.states, &q.nodes, &q.qos, &q.reservations, &q.licenses, &q.steps };

@@ -504,6 +504,6 @@ void op_update(struct doing *d, const Wire__OpUpdate *o)
     }
     if (count && first.code && (!done || count == 1 || first.code != SPUR_ESTALE))     /* tasks that have ended are no failure beside others that were changed */
         refuse(d, first.code, first.code == SPUR_ESTALE ? ESLURM_ALREADY_DONE : first.code == SPUR_EUNSUPPORTED ? ESLURM_NOT_SUPPORTED :
-               o->verb == WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE && !records[0]->is_batch ? ESLURM_BATCH_ONLY : 0, "%s", first.text);
+               o->verb != WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE ? 0 : !records[0]->is_batch ? ESLURM_BATCH_ONLY : records[0]->state == JOB_PENDING ? ESLURM_JOB_PENDING : 0, "%s", first.text);
     free(records);
 }
