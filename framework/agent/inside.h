@@ -59,6 +59,7 @@ struct identity {
     const char *name;
     struct rpc_conn *conn;
     bool     dialling, registered;
+    bool     has_unsent;            /* a report was refused for now: all go again with the next heartbeat */
     uint32_t controller;            /* index of the one tried now */
     uint32_t backoff_ms;
     uint64_t seq;

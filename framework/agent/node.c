@@ -105,6 +105,23 @@ void node_register(struct identity *n)
     free(inv.steps);
 }
 
+static void send_spooled(struct identity *n, const struct spooled *e)
+{
+    Wire__Report *r = wire__report__unpack(NULL, e->len, e->bytes);
+
+    if (r)
+        rpc_send(n->conn, WIRE__MESSAGE_TYPE__REPORT, e->seq, &r->base);
+    wire__report__free_unpacked(r, NULL);
+}
+
+static void send_all_spooled(struct identity *n)
+{
+    n->has_unsent = false;
+    for (const struct spooled *e = spool_first(n->agent->spool); e; e = e->next)
+        if (!strcmp(e->node, n->name))
+            send_spooled(n, e);
+}
+
 static void heartbeat(struct identity *n)
 {
     Wire__Heartbeat h = WIRE__HEARTBEAT__INIT;
@@ -122,6 +139,8 @@ static void heartbeat(struct identity *n)
     seen_prune(&n->agent->seen, clock_wall_ms());
     n->beats_unanswered++;
     rpc_send(n->conn, WIRE__MESSAGE_TYPE__HEARTBEAT, ++n->seq, &h.base);
+    if (n->has_unsent)
+        send_all_spooled(n);
     arm(n, n->heartbeat_ms);
 }
 
@@ -182,15 +201,6 @@ void node_closed(struct agent *a, struct rpc_conn *c, const struct spur_error *w
     retry(n);
 }
 
-static void send_spooled(struct identity *n, const struct spooled *e)
-{
-    Wire__Report *r = wire__report__unpack(NULL, e->len, e->bytes);
-
-    if (r)
-        rpc_send(n->conn, WIRE__MESSAGE_TYPE__REPORT, e->seq, &r->base);
-    wire__report__free_unpacked(r, NULL);
-}
-
 static void registered(struct identity *n, const Wire__RegisterReply *r)
 {
     struct spur_error err = { 0 };
@@ -214,9 +224,7 @@ static void registered(struct identity *n, const Wire__RegisterReply *r)
     n->backoff_ms = BACKOFF_FIRST_MS;
     n->heartbeat_ms = r->has_heartbeat_ms && r->heartbeat_ms >= 100 ? r->heartbeat_ms : 30000;
     arm(n, n->heartbeat_ms / 2 + randombytes_uniform(n->heartbeat_ms / 2 + 1));
-    for (const struct spooled *e = spool_first(n->agent->spool); e; e = e->next)
-        if (!strcmp(e->node, n->name))
-            send_spooled(n, e);
+    send_all_spooled(n);
 }
 
 /* Who leads, in the words of a follower: a name of SlurmctldHost. */
@@ -247,7 +255,8 @@ static void refused(struct identity *n, uint64_t seq, const Wire__Refusal *r)
         log_line(SPUR_LOG_ERROR, "%s: report %llu is refused for good and dropped: %s", n->name, (unsigned long long)seq, r->text);
         spool_acked(n->agent->spool, seq, NULL);
     } else {
-        log_line(SPUR_LOG_WARN, "%s: report %llu: %s; sent again after the next registration", n->name, (unsigned long long)seq, r->text);
+        log_line(SPUR_LOG_WARN, "%s: report %llu: %s; sent again with the next heartbeat", n->name, (unsigned long long)seq, r->text);
+        n->has_unsent = true;
     }
 }
 
