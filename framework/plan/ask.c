@@ -403,7 +403,6 @@ int wish_build(struct state *s, const Wire__JobSpec *spec, const struct config_p
         add_ask(out, base, &within, &have.choice[i], NULL, a);
     out->time_limit_min = wish_time_limit(spec, part);
     out->time_min_min = spec->has_time_min_min ? spec->time_min_min : 0;
-    out->kill_on_invalid_dep = spec->kill_on_invalid_dep;
     rc = 0;
 out:
     features_fini(&have);

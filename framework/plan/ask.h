@@ -13,7 +13,6 @@ struct wish {
     uint32_t time_limit_min;                /* resolved for the partition; MINUTES_UNLIMITED is possible */
     uint32_t time_min_min;                  /* 0: not asked */
     uint64_t hash;                          /* equal wishes have equal hashes: what failed for one fails for the other */
-    bool     kill_on_invalid_dep;
 };
 
 int wish_build(struct state *s, const Wire__JobSpec *spec, const struct config_partition *part, struct arena *a, struct wish *out, struct spur_error *err);

@@ -28,7 +28,6 @@ static int64_t parameter(const struct config *c, const char *word, int64_t fallb
 static void read_params(struct plan_params *o, const struct config *c)
 {
     o->backfill = !word_eq(config_text(c, CONF_SchedulerType), "sched/builtin") && !word_eq(config_text(c, CONF_SchedulerType), "builtin");
-    o->kill_invalid_dep = config_has_word(c, CONF_DependencyParameters, "kill_invalid_depend") || config_has_word(c, CONF_SchedulerParameters, "kill_invalid_depend");
     o->window_s = parameter(c, "bf_window", 1440, 1, 43200) * 60;
     o->resolution_s = parameter(c, "bf_resolution", 60, 1, 3600);
     o->interval_s = parameter(c, "bf_interval", 30, 1, 10800);
@@ -192,7 +191,7 @@ void plan_refresh(struct plan *p, struct state *s, uint32_t job_id, bool changed
             queue_remove(&p->queue, job_id);
         if (when != INT64_MAX)
             queue_wake_at(&p->queue, when * 1000, job_id);
-        if (why == REASON_DependencyNeverSatisfied && (p->params.kill_invalid_dep || j->kill_invalid_dep))
+        if (why == REASON_DependencyNeverSatisfied && job_ends_unmet(s, j))
             queue_wake_at(&p->queue, 0, job_id);        /* the next pass ends it */
         p->main_due = true;
         return;
@@ -413,7 +412,7 @@ static void wake(struct slice *sl)
             continue;
         if (slice_too_late(sl, queue_find(&p->queue, job_id), j))
             continue;
-        if (!job_eligible(sl->s, j, sl->now_s, &why, &when) && why == REASON_DependencyNeverSatisfied && (p->params.kill_invalid_dep || j->kill_invalid_dep)) {
+        if (!job_eligible(sl->s, j, sl->now_s, &why, &when) && why == REASON_DependencyNeverSatisfied && job_ends_unmet(sl->s, j)) {
             job_advise(j, why, NULL);
             slice_cancel(sl, NULL, j, false);
             continue;

@@ -27,7 +27,7 @@ void failures_add(struct failures *f, uint64_t key);
 
 /* SchedulerParameters that matter here. */
 struct plan_params {
-    bool     backfill, kill_invalid_dep;
+    bool     backfill;
     int64_t  window_s, resolution_s, interval_s;
     uint32_t max_job_test, reservations, max_job_start;
 };

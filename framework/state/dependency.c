@@ -586,11 +586,20 @@ static bool term_changes(struct state *s, const struct job *j, struct dep_term *
     return t->status != status || t->since_wall_s != since || (t->ok.bits && bitmap_count(&t->ok) + bitmap_count(&t->bad) != known);
 }
 
+/* The job's own word counts, then DependencyParameters, then the old place of it. */
+bool job_ends_unmet(const struct state *s, const struct job *j)
+{
+    if (j->kill_invalid_dep || j->keep_invalid_dep)
+        return j->kill_invalid_dep;
+    return s->config && (config_has_word(s->config, CONF_DependencyParameters, "kill_invalid_depend") ||
+                         config_has_word(s->config, CONF_SchedulerParameters, "kill_invalid_depend"));
+}
+
 static void job_ask(struct doing *d, struct job *j)
 {
     struct state *s = d->s;
     bool changed = false;
-    bool kill = j->kill_invalid_dep || (s->config && config_has_word(s->config, CONF_DependencyParameters, "kill_invalid_depend")), never, held;
+    bool kill = job_ends_unmet(s, j), never, held;
     struct job_detail detail = { .reason = REASON_DependencyNeverSatisfied };
     int64_t when;
 

@@ -190,7 +190,8 @@ void job_take_spec(struct state *s, struct job *j, const Wire__JobSpec *spec)
     j->deadline_wall_s = spec->has_deadline_wall_s ? spec->deadline_wall_s : 0;
     j->is_batch = spec->is_batch;
     j->no_kill = spec->no_kill;
-    j->kill_invalid_dep = spec->kill_on_invalid_dep;
+    j->kill_invalid_dep = spec->has_kill_on_invalid_dep && spec->kill_on_invalid_dep;
+    j->keep_invalid_dep = spec->has_kill_on_invalid_dep && !spec->kill_on_invalid_dep;
     j->exclusive = spec->exclusive && (word_eq(spec->exclusive, "exclusive") || word_eq(spec->exclusive, "yes"));
 }
 

@@ -122,7 +122,7 @@ struct job {
     bool     deps_any;              /* deps are joined by '?' */
     bool     kill_pending;          /* limit passed or cancelled: agents have been told */
     bool     exclusive;             /* holds its nodes whole */
-    bool     no_kill, kill_invalid_dep;     /* out of spec */
+    bool     no_kill, kill_invalid_dep, keep_invalid_dep;  /* out of spec; the last two: --kill-on-invalid-dep=yes, =no, neither */
     uint16_t reason;                /* set by apply: held, ended, ... */
     uint16_t advice;                /* REASON_* of the last plan pass; leader only, in no snapshot and no digest */
     uint32_t uid, gid, group_count;

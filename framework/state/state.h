@@ -93,6 +93,8 @@ void         state_node_away(struct state *s, struct node *n, bool away);
 
 /* May this pending job start at this wall time, as far as holds, dependencies, begin time and %limit say? If not: why, and from when on (INT64_MAX: an event comes first). */
 bool         job_eligible(const struct state *s, const struct job *j, int64_t wall_now_s, enum job_reason *why, int64_t *when);
+/* Does a dependency that can never be met end this job (--kill-on-invalid-dep, else kill_invalid_depend of the configuration)? dependency.c */
+bool         job_ends_unmet(const struct state *s, const struct job *j);
 /* Lowest task of a task set that may start now (aftercorr, %limit); UINT32_MAX: none. OpStart names it. */
 uint32_t     array_next_task(const struct state *s, const struct job *j);
 
