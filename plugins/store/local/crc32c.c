@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crc32c.c - CRC-32C for the log: SSE 4.2 on x86-64, the CRC extension on arm64, a table elsewhere.
  *
- * Which one is asked of the processor at each call: a read of a word that is in cache, so no state is kept. The instruction
- * runs at some 10 GB/s, the table at 0.4 GB/s; replay of a full log is bound by the disk with the first, by this with the second.
+ * The instruction runs at some 10 GB/s, the table at 0.4 GB/s; replay of a full log is bound by the disk with the first, by this with the
+ * second. The processor is asked once, at the first use. Not by __builtin_cpu_supports: that brings a constructor which asks at the start of
+ * every command, and under a hypervisor each question costs some 20 us.
  */
 #include "crc32c.h"
 
+#include <stdatomic.h>
 #include <string.h>
-#if defined(__aarch64__)
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
 
@@ -75,7 +79,16 @@ static uint32_t crc32c_hardware(uint32_t seed, const void *data, size_t n)
 
 static int has_hardware(void)
 {
-    return __builtin_cpu_supports("sse4.2");
+    static atomic_int known;        /* 0: not asked yet, 1: no, 2: yes */
+    int k = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (!k) {
+        unsigned a, b, c, d;
+
+        k = __get_cpuid(1, &a, &b, &c, &d) && c & bit_SSE4_2 ? 2 : 1;
+        atomic_store_explicit(&known, k, memory_order_relaxed);
+    }
+    return k == 2;
 }
 
 #elif defined(__aarch64__)
