@@ -18,6 +18,7 @@ struct row_key { int64_t number; const char *text; };       /* text: NULL for a 
 struct row_line;
 struct rows {
     char letters[ROWS_KEYS]; bool down[ROWS_KEYS];
+    const struct column_field *fields[ROWS_KEYS];
     size_t key_count;
     bool   of_steps;
     struct row_line *lines; size_t count;

@@ -37,7 +37,7 @@ int rows_init(struct rows *r, const char *order, bool of_steps, struct spur_erro
         if (*p == ',' || *p == ' ')
             continue;
         p += *p == '-' || *p == '+';
-        if (!*p || !field_of(of_steps, *p))
+        if (!*p || !(r->fields[r->key_count] = field_of(of_steps, *p)))
             return spur_fail(err, SPUR_EINVAL, "Invalid sort specification: %c", *p ? *p : p[-1]);
         r->letters[r->key_count] = *p;
         r->down[r->key_count++] = down;
@@ -50,7 +50,7 @@ uint64_t rows_needs(const struct rows *r)
     uint64_t needs = 0;
 
     for (size_t i = 0; i < r->key_count; i++)
-        needs |= field_of(r->of_steps, r->letters[i])->needs;
+        needs |= r->fields[i]->needs;
     return needs;
 }
 
@@ -127,14 +127,12 @@ static void line_add(struct rows *r, int64_t start_s, uint64_t id, const void *r
     str_init(&text);
     keys = r->keys + r->count * r->key_count;
     for (size_t i = 0; i < r->key_count; i++) {
-        const struct column_field *f = field_of(r->of_steps, r->letters[i]);
-
         keys[i].text = NULL;
         if (r->of_steps ? step_number(((const struct step_row *)row)->step, r->letters[i], &keys[i].number)
                         : job_number(((const struct job_row *)row)->job, r->letters[i], r->down[i], &keys[i].number))
             continue;
         str_clear(&text);
-        f->print(row, &text);
+        r->fields[i]->print(row, &text);
         keys[i].text = word_keep(r, text.text);
     }
     str_fini(&text);

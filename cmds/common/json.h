@@ -8,10 +8,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "wire/spur.pb-c.h"
 
 struct json_writer;
+struct json_writer *json_begin_on(FILE *out, const char *command, const char *array);
 struct json_writer *json_begin(const char *command, const char *array);    /* prints the opening and "array": [ */
 void json_end(struct json_writer *w);                                       /* closes it, meta and errors, a newline; frees */
 /* Building blocks: `key` NULL inside arrays. */
