@@ -120,6 +120,13 @@ static int check_rights(const Wire__JobSpec *spec, const Wire__JobSpec *was, con
 }
 
 /* ---- what cannot be done --------------------------------------------------------------------------------------------------- */
+static bool topology_is_flat(const struct state *s)
+{
+    const char *plugin = config_text(s->config, CONF_TopologyPlugin);
+
+    return !plugin || word_eq(plugin, "topology/flat") || word_eq(plugin, "topology/default") || word_eq(plugin, "topology/none");
+}
+
 static int check_supported(const struct state *s, const Wire__JobSpec *spec, struct admitted *out, struct spur_error *err)
 {
     if (spec->reservation && *spec->reservation)
@@ -142,6 +149,10 @@ static int check_supported(const struct state *s, const Wire__JobSpec *spec, str
         return deny(out, err, REFUSE_NOT_SUPPORTED, "--cpu-freq");
     if (spec->tres_freq && *spec->tres_freq)
         return deny(out, err, REFUSE_NOT_SUPPORTED, "--gpu-freq");
+    /* A flat network is one switch: there, any number of them is kept. Of a tree or of blocks the plan knows nothing. */
+    if ((spec->switches || spec->segment) && !topology_is_flat(s))
+        return deny(out, err, REFUSE_NOT_SUPPORTED, "%s: TopologyPlugin=%.40s does not steer placement in this version; leave it out, or name nodes with -w",
+                    spec->switches ? "--switches" : "--segment", config_text(s->config, CONF_TopologyPlugin));
     if (spec->has_time_min_min && spec->time_min_min)
         return deny(out, err, REFUSE_TIME_MIN, "--time-min is not supported yet; use --time alone");
     if (spec->exclusive && *spec->exclusive && !word_eq(spec->exclusive, "exclusive") && !word_eq(spec->exclusive, "oversubscribe"))
@@ -299,6 +310,10 @@ static Wire__JobSpec changes(const Wire__JobSpec *spec, const Wire__JobSpec *was
                 *text = NULL;
         }
     }
+    if (was && was->switches == spec->switches)
+        delta.switches = 0;
+    if (was && was->segment == spec->segment)
+        delta.segment = 0;
     if (was && was->core_spec == spec->core_spec)
         delta.has_core_spec = false;
     if (was && was->time_min_min == spec->time_min_min)

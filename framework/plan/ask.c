@@ -369,6 +369,9 @@ int wish_build(struct state *s, const Wire__JobSpec *spec, const struct config_p
     base->max_cpus_per_node = part->max_cpus_per_node == UINT32_MAX ? 0 : part->max_cpus_per_node;
 
     memcpy(within.words, part->nodes.words, bitmap_words(part->nodes.bits < within.bits ? part->nodes.bits : within.bits) * sizeof *within.words);
+    for (uint32_t i = 0; spec->tmp_mib && i < s->node_count; i++)
+        if (s->nodes[i].conf->tmp_mib < spec->tmp_mib)
+            bitmap_clear(&within, i);
     if (spec->exc_nodes && *spec->exc_nodes) {
         if ((rc = nodes_named(s, spec->exc_nodes, "--exclude", &unwanted, &n_unwanted, err)) < 0)
             goto out;

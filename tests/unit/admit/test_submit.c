@@ -106,6 +106,26 @@ START_TEST(enforce_part_limits)
 }
 END_TEST
 
+START_TEST(switches_of_a_flat_network)
+{
+    static const char nodes[] = "NodeName=n[1-4]\nPartitionName=p Nodes=ALL Default=YES\n";
+    struct desk d;
+    char text[256];
+
+    desk_init(&d, nodes);
+    ck_assert_int_gt(desk_submit(&d, "tasks=1 switches=1"), 0);         /* one switch is all there is */
+    ck_assert_int_gt(desk_submit(&d, "tasks=1 segment=2"), 0);
+    desk_fini(&d);
+    snprintf(text, sizeof text, "TopologyPlugin=topology/tree\n%s", nodes);
+    desk_init(&d, text);
+    ck_assert_int_gt(desk_submit(&d, "tasks=1"), 0);
+    ck_assert_int_lt(desk_submit(&d, "tasks=1 switches=1"), 0);
+    ck_assert_ptr_nonnull(strstr(d.err.text, "--switches: TopologyPlugin=topology/tree does not steer"));
+    ck_assert_int_lt(desk_submit(&d, "tasks=1 segment=2"), 0);
+    desk_fini(&d);
+}
+END_TEST
+
 START_TEST(what_never_fits)
 {
     struct desk d;
@@ -163,6 +183,7 @@ Suite *submit_suite(void)
     tcase_add_test(t, identity_is_the_channels);
     tcase_add_test(t, defaults_are_filled);
     tcase_add_loop_test(t, enforce_part_limits, 0, sizeof enforced / sizeof enforced[0]);
+    tcase_add_test(t, switches_of_a_flat_network);
     tcase_add_test(t, what_never_fits);
     tcase_add_test(t, a_token_is_answered_once);
     tcase_add_test(t, root_jobs);

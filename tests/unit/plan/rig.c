@@ -273,6 +273,9 @@ void rig_spec(struct rig *r, Wire__JobSpec *spec, const char *wish)
         SET("mem", mem_per_node_mib)
         SET("mempercpu", mem_per_cpu_mib)
         SET("time", time_limit_min)
+        SET("tmp", tmp_mib)
+        SET("switches", switches)
+        SET("segment", segment)
         SET("tpn", ntasks_per_node)
 #undef SET
         if (strcmp(word, "nodes") == 0) {

@@ -25,7 +25,7 @@ void rig_fini(struct rig *r);
 Wire__Op *rig_op(struct rig *r);
 /* Applies one op and feeds the plan; the result's code, the id in *job_id. */
 int  rig_apply(struct rig *r, Wire__Op *op, uint32_t *job_id);
-/* "nodes=2 tasks=4 cpus=1 mem=100 time=10 prio=5 part=p array=0-3 dep=afterok:1 feat=a w=n1 x=n2 gres=gpu:1 hold excl begin=+60 name=x": the id. */
+/* "nodes=2 tasks=4 cpus=1 mem=100 tmp=5 switches=1 segment=2 time=10 prio=5 part=p array=0-3 dep=afterok:1 feat=a w=n1 x=n2 gres=gpu:1 hold excl begin=+60 name=x": the id. */
 uint32_t rig_submit(struct rig *r, const char *wish);
 void rig_spec(struct rig *r, Wire__JobSpec *spec, const char *wish);
 void rig_pass(struct rig *r);                           /* until nothing is left to do */

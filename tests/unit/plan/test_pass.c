@@ -11,6 +11,24 @@ static const char tiers[] = "SelectType=select/cons_tres\nSelectTypeParameters=C
     "NodeName=n[1-4] CPUs=4 RealMemory=1000 State=UNKNOWN\nPartitionName=p Nodes=ALL Default=YES MaxTime=60 MaxNodes=2\n"
     "PartitionName=high Nodes=n[1-2] PriorityTier=10\nPartitionName=low Nodes=n[3-4]\nPartitionName=off Nodes=ALL State=DOWN\nPartitionName=idle Nodes=ALL State=INACTIVE\n";
 
+START_TEST(temporary_disk_is_what_the_line_says)
+{
+    struct rig r;
+    uint32_t small, large, huge;
+
+    rig_init(&r, "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nSchedulerType=sched/builtin\n"
+        "NodeName=n1 CPUs=4\nNodeName=n2 CPUs=4 TmpDisk=1000\nPartitionName=p Nodes=ALL Default=YES\n");
+    large = rig_submit(&r, "tasks=1 tmp=1000");
+    small = rig_submit(&r, "tasks=1");
+    huge = rig_submit(&r, "tasks=1 tmp=1001");
+    rig_pass(&r);
+    ck_assert_uint_eq(state_job(r.s, large)->allocs[0].node, 1);
+    ck_assert_uint_eq(state_job(r.s, small)->allocs[0].node, 0);
+    ck_assert_str_eq(rig_state(&r, huge), "PENDING");
+    rig_fini(&r);
+}
+END_TEST
+
 START_TEST(order_by_priority_then_id)
 {
     struct rig r;
@@ -380,6 +398,7 @@ Suite *pass_suite(void)
     Suite *s = suite_create("plan/pass");
     TCase *t = tcase_create("pass");
 
+    tcase_add_test(t, temporary_disk_is_what_the_line_says);
     tcase_add_test(t, order_by_priority_then_id);
     tcase_add_test(t, ranks_are_asked_again_when_their_period_has_passed);
     tcase_add_test(t, a_head_that_waits_blocks_its_partition);
