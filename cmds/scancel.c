@@ -20,7 +20,7 @@ struct scancel {
     struct list ids, users, names, partitions, states, accounts, nodes, qos, reservations, wckeys;
     const char *clusters;
     uint32_t signal;
-    bool signal_set, batch, full, hurry, interactive, quiet, verbose, me;
+    bool signal_set, batch, full, interactive, quiet, verbose, me;
 };
 
 #define TAKE(name) static int take_##name(void *request, const char *value, enum option_source from, struct spur_error *err)
@@ -36,7 +36,6 @@ TAKE(user) { UNUSED; list_add(&SC->users, value); return 0; }
 TAKE(me) { UNUSED; SC->me = true; return 0; }
 TAKE(batch) { UNUSED; SC->batch = true; return 0; }
 TAKE(full) { UNUSED; SC->full = true; return 0; }
-TAKE(hurry) { UNUSED; SC->hurry = true; return 0; }
 TAKE(interactive) { UNUSED; SC->interactive = true; return 0; }
 TAKE(quiet) { UNUSED; SC->quiet = true; return 0; }
 TAKE(verbose) { UNUSED; SC->verbose = true; return 0; }
@@ -72,7 +71,7 @@ static const struct option_row rows[] = {
     { "cluster", 0, OPTION_VALUE, "NAMES", NULL, take_clusters, NULL },
     { "ctld", 0, OPTION_NONE, NULL, "SCANCEL_CTLD", take_nothing, "through the controller (always so here)" },
     { "full", 'f', OPTION_NONE, NULL, "SCANCEL_FULL", take_full, "signal the batch shell too, not only steps" },
-    { "hurry", 'H', OPTION_NONE, NULL, "SCANCEL_HURRY", take_hurry, "no stage-out of burst buffers" },
+    { "hurry", 'H', OPTION_NONE, NULL, "SCANCEL_HURRY", take_nothing, "no stage-out of burst buffers (there are none here)" },
     { "interactive", 'i', OPTION_NONE, NULL, "SCANCEL_INTERACTIVE", take_interactive, "ask before each job" },
     { "jobname", 0, OPTION_VALUE, "NAME", NULL, take_name, NULL },
     { "name", 'n', OPTION_VALUE, "NAME", "SCANCEL_NAME", take_name, "jobs of this name" },
@@ -158,7 +157,6 @@ int cmd_scancel(int argc, char **argv)
     r.signal_set = s.signal_set;
     r.has_batch_only = r.batch_only = s.batch;
     r.has_full = r.full = s.full;
-    r.has_hurry = r.hurry = s.hurry;
     client_token(token, &r.token_wall_ms);
     r.has_token = r.has_token_wall_ms = 1;
     r.token.data = token;

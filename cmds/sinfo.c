@@ -62,6 +62,7 @@ TAKE(clusters) { UNUSED; SI->clusters = value; return 0; }
 TAKE(future) { UNUSED; SI->future = true; return 0; }
 TAKE(reservations) { UNUSED; SI->reservations = true; return 0; }
 TAKE(all) { UNUSED; SI->all = true; return 0; }
+TAKE(hide) { UNUSED; SI->all = false; return 0; }
 TAKE(nothing) { UNUSED; (void)request; return 0; }
 TAKE(iterate)
 {
@@ -75,7 +76,7 @@ static const struct option_row rows[] = {
     { "dead", 'd', OPTION_NONE, NULL, NULL, take_dead, "nodes that do not answer" },
     { "exact", 'e', OPTION_NONE, NULL, NULL, take_exact, "a line for each different number of CPUs, memory, ..." },
     { "future", 'F', OPTION_NONE, NULL, NULL, take_future, "nodes in state FUTURE too" },
-    { "hide", 0, OPTION_NONE, NULL, NULL, take_nothing, "the opposite of --all" },
+    { "hide", 0, OPTION_NONE, NULL, NULL, take_hide, "the opposite of --all" },
     { "iterate", 'i', OPTION_VALUE, "SECONDS", NULL, take_iterate, "again every so many seconds" },
     { "json", 0, OPTION_MAY, "PARSER", "SLURM_JSON", take_json, "everything, as JSON" },
     { "long", 'l', OPTION_NONE, NULL, NULL, take_long, "the long format" },

@@ -67,7 +67,7 @@ static const struct { uint32_t uid; const char *wish, *ops; int code; } rows[] =
     { ALICE, "4_77", "", SPUR_ESTALE }, { ALICE, "u=alice", "1 3 4:2-9 4:0 4:1", 0 }, { ALICE, "u=bob", "", 0 }, { 0, "u=bob", "2", 0 }, { ALICE, "name=x", "3", 0 }, { ALICE, "p=q", "3", 0 },
     { ALICE, "t=PENDING", "3 4:2-9", 0 }, { ALICE, "t=RUNNING", "1 4:0 4:1", 0 }, { ALICE, "t=PD 4", "4:2-9", 0 }, { ALICE, "t=PD 1", "", 0 }, { ALICE, "w=n2", "4:0", 0 }, { ALICE, "w=n1", "1 4:1", 0 },
     { ALICE, "s=10 1", "1s10", 0 }, { ALICE, "s=9 1", "1", 0 }, { ALICE, "s=9 b=1 1", "1s9", 0 }, { ALICE, "b=1 1", "1s9", 0 }, { ALICE, "s=10 3", "", SPUR_ESTALE }, { ALICE, "s=12 4", "4:0s12 4:1s12", 0 }, { ALICE, "s=10 u=alice", "1s10 4:0s10 4:1s10", 0 },
-    { ALICE, "1.batch", "", SPUR_ESTALE }, { ALICE, "1.0", "", SPUR_ESTALE },
+    { ALICE, "1.batch", "1s9", 0 }, { ALICE, "1.0", "", SPUR_ESTALE },
 };
 
 START_TEST(table)
