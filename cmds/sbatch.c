@@ -21,7 +21,7 @@
 #include "cmds/commands.h"
 #include "cmds/common/directives.h"
 #include "cmds/common/environment.h"
-#include "cmds/common/request.h"
+#include "cmds/common/submit.h"
 #include "state/job.h"
 
 #define BAD_PARTITION 2000              /* Slurm's number */
@@ -83,13 +83,6 @@ static int read_all(int fd, struct script *s, struct spur_error *err)
     return 0;
 }
 
-static bool is_program(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
 /* As Slurm: a name with a slash is itself; else the current folder first, then an executable file of PATH; last the current folder again. */
 static char *script_find(struct request *r, const char *name)
 {
@@ -102,7 +95,7 @@ static char *script_find(struct request *r, const char *name)
         size_t n = strcspn(p, ":");
         char *full = n ? arena_printf(&r->arena, "%.*s/%s", (int)n, p, name) : arena_copy(&r->arena, name);
 
-        if (is_program(full))
+        if (path_is_program(full))
             return request_path(r, full);
     }
     return request_path(r, name);
@@ -313,27 +306,6 @@ static int wait_for_end(struct client *c, struct request *r, uint32_t job_id)
     return reply->n_jobs ? code : 1;
 }
 
-static int test_only(struct client *c, struct request *r, const Wire__SubmitRequest *submit)
-{
-    struct spur_error err = { 0 };
-    const Wire__WouldRunReply *w;
-    struct str start;
-    void *reply;
-    int number = 0;
-
-    if (client_call(c, WIRE__MESSAGE_TYPE__TEST_ONLY, &submit->base, WIRE__MESSAGE_TYPE__WOULD_RUN, &wire__would_run_reply__descriptor, &r->arena, &reply, &number, &err) < 0) {
-        fprintf(stderr, "allocation failure: %s\n", err.text);
-        return error_exit(1);
-    }
-    w = reply;
-    str_init(&start);
-    moment_print(w->start_wall_s, getenv("SLURM_TIME_FORMAT"), (int64_t)time(NULL), &start);
-    fprintf(stderr, "sbatch: Job %u to start at %s using %u processors on nodes %s in partition %s\n", w->job_id, start.text, w->cpus, w->nodes ? w->nodes : "",
-            w->partition ? w->partition : "");
-    str_fini(&start);
-    return 0;
-}
-
 static int submit(struct request *r, const struct script *s, int argc, char **argv)
 {
     Wire__SubmitRequest request;
@@ -357,7 +329,10 @@ static int submit(struct request *r, const struct script *s, int argc, char **ar
         fprintf(stderr, "sbatch: script %s, %zu bytes; environment of %zu bytes\n", s->path ? s->path : s->shown, s->n, blobs[1].data.len);
     }
     if (r->test_only) {
-        rc = test_only(c, r, &request);
+        if ((rc = would_run_show(c, r, &request, "sbatch", &err)) < 0) {
+            fprintf(stderr, "allocation failure: %s\n", err.text);
+            rc = error_exit(1);
+        }
         goto out;
     }
     if (client_call(c, WIRE__MESSAGE_TYPE__SUBMIT, &request.base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, &r->arena, &reply, &number, &err) < 0) {

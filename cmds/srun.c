@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "cmds/commands.h"
 #include "cmds/common/environment.h"
+#include "cmds/common/submit.h"
 #include "cmds/srun.h"
 #include "state/apply.h"
 #include "state/job.h"
@@ -342,28 +343,6 @@ static int allocation_wait(struct srun *s)
     }
 }
 
-static int test_only(struct srun *s, const Wire__SubmitRequest *submit)
-{
-    struct spur_error err = { 0 };
-    const Wire__WouldRunReply *w;
-    struct str start;
-    void *reply;
-    int number;
-
-    if (client_call(s->client, WIRE__MESSAGE_TYPE__TEST_ONLY, &submit->base, WIRE__MESSAGE_TYPE__WOULD_RUN, &wire__would_run_reply__descriptor, &s->r.arena, &reply, &number,
-                    &err) < 0) {
-        fprintf(stderr, "srun: allocation failure: %s\n", err.text);
-        return error_exit(1);
-    }
-    w = reply;
-    str_init(&start);
-    moment_print(w->start_wall_s, getenv("SLURM_TIME_FORMAT"), (int64_t)time(NULL), &start);
-    fprintf(stderr, "srun: Job %u to start at %s using %u processors on nodes %s in partition %s\n", w->job_id, start.text, w->cpus, w->nodes ? w->nodes : "",
-            w->partition ? w->partition : "");
-    str_fini(&start);
-    return 0;
-}
-
 static int allocate(struct srun *s)
 {
     Wire__SubmitRequest submit = WIRE__SUBMIT_REQUEST__INIT;
@@ -381,8 +360,12 @@ static int allocate(struct srun *s)
     submit.token.len = sizeof token;
     if (s->r.verbose)
         request_show(&s->r);
-    if (s->r.test_only)
-        return test_only(s, &submit);
+    if (s->r.test_only) {
+        if (would_run_show(s->client, &s->r, &submit, "srun", &err) == 0)
+            return 0;
+        fprintf(stderr, "srun: allocation failure: %s\n", err.text);
+        return error_exit(1);
+    }
     if (client_call(s->client, WIRE__MESSAGE_TYPE__SUBMIT, &submit.base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0)
         return allocation_refused(&err);
     got = reply;
@@ -483,24 +466,17 @@ static void step_spec(struct srun *s)
     t->argv = s->r.argv;
 }
 
-static bool is_program(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
 /* A program of the current folder may be named without "./" when PATH has none of that name. */
 static void program_find(struct request *r)
 {
     const char *name = r->argv[0], *path = getenv("PATH");
     char full[4096];
 
-    if (strchr(name, '/') || !is_program(name))
+    if (strchr(name, '/') || !path_is_program(name))
         return;
     for (const char *p = path; p && *p; p += strcspn(p, ":"), p += *p == ':') {
         snprintf(full, sizeof full, "%.*s/%s", (int)strcspn(p, ":"), p, name);
-        if (is_program(full))
+        if (path_is_program(full))
             return;
     }
     r->argv[0] = request_path(r, name);

@@ -537,6 +537,7 @@ static void ctl_free(struct ctl *c)
 static int options_read(int argc, char **argv, struct options *o)
 {
     static const struct option longs[] = { { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "systemd", no_argument, NULL, 'D' }, { 0 } };
+    int64_t nice;
     int ch;
 
     optind = 1;
@@ -548,7 +549,13 @@ static int options_read(int argc, char **argv, struct options *o)
         case 'v': o->verbose++; break;
         case 'f': o->conf = optarg; break;
         case 'L': o->log = optarg; break;
-        case 'n': o->nice = atoi(optarg); break;
+        case 'n':
+            if (!number_i64(optarg, &nice) || nice < -20 || nice > 19) {
+                fprintf(stderr, "%s: -n %s: a nice value from -20 to 19 is needed\n", argv[0], optarg);
+                return -1;
+            }
+            o->nice = (int)nice;
+            break;
         case 'N': o->name = optarg; break;
         case 'V': puts("slurm " CONFIG_SLURM_VERSION); return 1;
         case 'h': printf(usage, argv[0]); return 1;
