@@ -47,7 +47,15 @@ processes() { pgrep -fc -- "$1"; }
 no_process() { [ "$(processes "$1")" = 0 ]; }
 rss_kib() { sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\).*/\1/p' "/proc/$1/status"; }
 cpus_of_nodes() { scontrol -o show node | tr ' ' '\n' | sed -n 's/^CPUAlloc=//p' | awk '{ n += $1 } END { print n + 0 }'; }
-cpus_of_jobs() { squeue -h -t R,CG -o '%C %t' | awk '{ n += $1 } END { print n + 0 }'; }
+# cpus_of_jobs STATES: a job that is completing may have left some of its nodes already.
+cpus_of_jobs() { squeue -h -t all -o '%t %C' | awk -v states=" $1 " 'index(states, " " $1 " ") { n += $2 } END { print n + 0 }'; }
+# ledger: nothing while the CPUs that nodes have given away are those that jobs hold; two looks that differ say nothing.
+ledger() {
+    local nodes most least
+    nodes=$(cpus_of_nodes) least=$(cpus_of_jobs 'R CF S') most=$(cpus_of_jobs 'R CF S CG RQ RH')
+    [ "$nodes $least $most" = "$(cpus_of_nodes) $(cpus_of_jobs 'R CF S') $(cpus_of_jobs 'R CF S CG RQ RH')" ] || return 0
+    [ "$nodes" -ge "$least" ] && [ "$nodes" -le "$most" ] || echo "$nodes not in $least-$most"
+}
 all_free() { [ "$(cpus_of_nodes)" = 0 ]; }
 queue_empty() { [ -z "$(squeue -h 2>&1)" ]; }
 nodes_idle() { [ -z "$(sinfo -h -N -o %T | grep -v '^idle$')" ]; }
