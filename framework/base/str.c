@@ -93,11 +93,104 @@ void str_addf(struct str *s, const char *format, ...)
     va_end(args);
 }
 
+/* The conversions that nearly all formats are made of: %s %.*s %.5s %c %%, and %d %u with l, ll, z, and a width with or without zeros. Anything
+ * else: false, with `s` as it was, and libc does it. Measured: vsnprintf was two thirds of `scontrol show job`, this costs less than half of it. */
+static bool format_simple(struct str *s, const char *format, va_list args)
+{
+    size_t start = s->len;
+    const char *p = format;
+
+    for (;;) {
+        size_t n = strcspn(p, "%"), width = 0, most = SIZE_MAX, len = 0;
+        char pad = ' ', digits[24], *d = digits + sizeof digits;
+        const char *text;
+        bool is_negative = false;
+        uint64_t value = 0;
+        enum { INT, LONG, LONG_LONG, SIZE } length = INT;
+
+        str_add_n(s, p, n);
+        p += n;
+        if (!*p)
+            return true;
+        p++;
+        if (*p == '0')
+            pad = *p++;
+        for (; is_digit(*p) && width < 1000; p++)
+            width = width * 10 + (size_t)(*p - '0');
+        if (p[0] == '.' && p[1] == '*') {
+            int given = va_arg(args, int);
+
+            most = given < 0 ? SIZE_MAX : (size_t)given;
+            p += 2;
+        } else if (*p == '.') {
+            for (most = 0, p++; is_digit(*p) && most < 100000; p++)
+                most = most * 10 + (size_t)(*p - '0');
+        }
+        for (; *p == 'l' && length < LONG_LONG; p++)
+            length++;
+        if (*p == 'z' && length == INT) {
+            length = SIZE;
+            p++;
+        }
+        switch (*p++) {
+        case '%': str_add_char(s, '%'); continue;
+        case 'c': str_add_char(s, (char)va_arg(args, int)); continue;
+        case 's':
+            text = va_arg(args, const char *);
+            text = text ? text : "(null)";
+            len = strnlen(text, most);
+            if (pad == '0' || length != INT)
+                goto not_simple;
+            if (width > len)
+                str_add_blanks(s, width - len);
+            str_add_n(s, text, len);
+            continue;
+        case 'u':
+            value = length == INT ? va_arg(args, unsigned) : length == LONG ? va_arg(args, unsigned long) :
+                    length == SIZE ? va_arg(args, size_t) : va_arg(args, unsigned long long);
+            break;
+        case 'd': {
+            int64_t given = length == INT ? va_arg(args, int) : length == LONG ? va_arg(args, long) :
+                            length == SIZE ? (int64_t)va_arg(args, size_t) : va_arg(args, long long);
+
+            is_negative = given < 0;
+            value = is_negative ? -(uint64_t)given : (uint64_t)given;
+            break;
+        }
+        default: goto not_simple;
+        }
+        if (most != SIZE_MAX)
+            goto not_simple;
+        do
+            *--d = (char)('0' + value % 10);
+        while (value /= 10);
+        len = (size_t)(digits + sizeof digits - d) + is_negative;
+        if (is_negative && pad == '0')
+            str_add_char(s, '-');
+        for (; width > len; width--)
+            str_add_char(s, pad);
+        if (is_negative && pad != '0')
+            str_add_char(s, '-');
+        str_add_n(s, d, (size_t)(digits + sizeof digits - d));
+    }
+not_simple:
+    s->len = start;
+    if (s->cap)
+        s->text[start] = '\0';
+    return false;
+}
+
 void str_vaddf(struct str *s, const char *format, va_list args)
 {
     va_list again;
     int n;
 
+    va_copy(again, args);
+    if (format_simple(s, format, again)) {
+        va_end(again);
+        return;
+    }
+    va_end(again);
     va_copy(again, args);
     n = vsnprintf(s->cap ? s->text + s->len : NULL, s->cap ? s->cap - s->len : 0, format, args);
     if (n > 0 && s->len + (size_t)n + 1 > s->cap) {

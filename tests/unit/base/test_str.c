@@ -35,6 +35,37 @@ START_TEST(buffer_grows)
 }
 END_TEST
 
+/* What str_addf formats by itself must be what libc makes of it. */
+#define SAME(...) do { \
+        char expected[200]; \
+        struct str got; \
+        snprintf(expected, sizeof expected, __VA_ARGS__); \
+        str_init(&got); \
+        str_add(&got, ">"); \
+        str_addf(&got, __VA_ARGS__); \
+        ck_assert_str_eq(got.text + 1, expected); \
+        ck_assert_uint_eq(got.len, strlen(expected) + 1); \
+        str_fini(&got); \
+    } while (0)
+
+START_TEST(formats_are_those_of_libc)
+{
+    const char *text = "abcdef";
+
+    SAME("plain");
+    SAME("100%% of %s", text);
+    SAME("%.3s|%.*s|%.*s|%9s|%2s", text, 2, text, -1, text, text, text);
+    SAME("%d %d %d %u", 0, -1, INT32_MIN, UINT32_MAX);
+    SAME("%ld %lu %lld %llu", -5l, 5ul, (long long)INT64_MIN, (unsigned long long)UINT64_MAX);
+    SAME("%zu %zd", (size_t)77, (ssize_t)-77);
+    SAME("%02d:%02d:%02d %4d|%4u|%04d|%4d", 1, 22, 333, 7, 8u, -9, -9);
+    SAME("%c%c", 'x', 'y');
+    SAME("%-6s|%x|%5.1f|%+d|%.2d|%*d|%hu", text, 255u, 1.25, 3, 4, 6, 5, (unsigned short)6);     /* libc's */
+    SAME("%s then %p", text, (void *)0);
+    SAME("%016llx %o", 0xabcull, 8u);
+}
+END_TEST
+
 START_TEST(memory_copies)
 {
     char *p = mem_copy("x"), *q = mem_copy_n("abc", 2);
@@ -151,6 +182,7 @@ TCase *str_cases(void)
     TCase *t = tcase_create("str");
 
     tcase_add_test(t, buffer_grows);
+    tcase_add_test(t, formats_are_those_of_libc);
     tcase_add_test(t, memory_copies);
     tcase_add_test(t, words_compare_without_case);
     tcase_add_test(t, lists_are_cut);
