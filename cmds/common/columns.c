@@ -181,6 +181,7 @@ void columns_row(const struct columns *c, const void *row, struct str *scratch, 
     for (size_t i = 0; i < c->count; i++) {
         str_clear(scratch);
         c->list[i].field->print(row, scratch);
+        str_printable(scratch, 0);
         column_put(&c->list[i], scratch->text, out);
     }
     str_add(out, c->tail ? c->tail : "");

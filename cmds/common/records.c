@@ -26,14 +26,17 @@ void record_begin(struct record *r)
 void record_pair(struct record *r, const char *key, const char *format, ...)
 {
     va_list args;
+    size_t value;
 
     if (!r->at_start)
         str_add_char(&r->text, ' ');
     r->at_start = false;
     str_addf(&r->text, "%s=", key);
+    value = r->text.len;
     va_start(args, format);
     str_vaddf(&r->text, format, args);
     va_end(args);
+    str_printable(&r->text, value);
 }
 
 void record_line(struct record *r)

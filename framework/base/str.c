@@ -209,3 +209,15 @@ char *str_take(struct str *s)
     str_init(s);
     return text;
 }
+
+void str_printable(struct str *s, size_t from)
+{
+    for (size_t i = from; i < s->len; i++) {
+        unsigned char c = (unsigned char)s->text[i], next = (unsigned char)s->text[i + 1];
+
+        if (c < 0x20 || c == 0x7f)
+            s->text[i] = '?';
+        else if (c == 0xc2 && next >= 0x80 && next < 0xa0)      /* U+0080 to U+009F */
+            s->text[i] = s->text[i + 1] = '?';
+    }
+}

@@ -33,6 +33,8 @@ void str_add_char(struct str *s, char c);
 void str_add_blanks(struct str *s, size_t n);
 void str_add_number(struct str *s, uint64_t n);             /* decimal; what a table prints most */
 void str_addf(struct str *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* From byte `from` on, control characters become '?', as many as their bytes: what others have named neither breaks a line nor reaches a terminal. */
+void str_printable(struct str *s, size_t from);
 void str_vaddf(struct str *s, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 char *str_take(struct str *s);                              /* gives the text away (free() it); s is fresh again */
 

@@ -142,6 +142,19 @@ START_TEST(text_is_made_printable)
 }
 END_TEST
 
+START_TEST(what_others_named_stays_on_its_line)
+{
+    struct str s;
+
+    str_init(&s);
+    str_add(&s, "a\nJobId=");
+    str_add(&s, "x\n\x1b[2J\x7f \xc2\x9b \xc3\xa9\t");
+    str_printable(&s, 8);
+    ck_assert_str_eq(s.text, "a\nJobId=x??[2J? ?? \xc3\xa9?");
+    str_fini(&s);
+}
+END_TEST
+
 START_TEST(columns_are_characters)
 {
     ck_assert_uint_eq(utf8_columns(""), 0);
@@ -188,6 +201,7 @@ TCase *str_cases(void)
     tcase_add_test(t, lists_are_cut);
     tcase_add_test(t, nearest_word_is_a_hint);
     tcase_add_test(t, text_is_made_printable);
+    tcase_add_test(t, what_others_named_stays_on_its_line);
     tcase_add_test(t, columns_are_characters);
     tcase_add_loop_test(t, numbers_are_whole, 0, sizeof numbers / sizeof *numbers);
     return t;
