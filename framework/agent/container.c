@@ -93,7 +93,7 @@ const char *boot_id(void)
 /* Children of one process, all its threads. False: the kernel does not tell. */
 static bool add_children(pid_t pid, struct pids *out)
 {
-    char path[96], buf[4096], *at, *end;
+    char path[96];
     struct dirent *d;
     bool told = false;
     DIR *dir;
@@ -111,10 +111,8 @@ static bool add_children(pid_t pid, struct pids *out)
         if (!(f = fopen(path, "re")))
             continue;
         told = true;
-        while (fgets(buf, sizeof buf, f)) {
-            for (at = buf; (child = (int)strtol(at, &end, 10)), end != at; at = end)
-                pids_add(out, child);
-        }
+        while (fscanf(f, "%d", &child) == 1)        /* one line of any length: a buffer's edge must not make two numbers of one */
+            pids_add(out, child);
         fclose(f);
     }
     closedir(dir);

@@ -8,6 +8,7 @@ TCase *case_launch(void);
 TCase *case_step(void);
 TCase *case_environment(void);
 TCase *case_spool(void);
+TCase *case_container(void);
 TCase *case_drop(void);
 
 #endif
