@@ -29,6 +29,8 @@
 
 #define QUIET_MS 250            /* waits shorter than this are not worth a word */
 #define RETRY_MAX_MS 1000
+#define GUARD_TRIES 60          /* with what a call waits by itself, a quarter of an hour */
+#define GUARD_REST_S 5
 #define BUSY_ERRNO 2059         /* resources are held by other steps of the job */
 
 extern char **environ;
@@ -241,7 +243,7 @@ static void allocation_revoke(struct srun *s)
     fprintf(stderr, "srun: Job allocation %u has been revoked\n", s->job_id);
 }
 
-/* ---- the guard: a child that gives the allocation back when srun is killed before it could ---- */
+/* ---- the guard: a child that gives the allocation back when srun is killed before it could, or no controller was there to take it ---- */
 
 static _Noreturn void guard_run(struct srun *s, int fd)
 {
@@ -260,8 +262,16 @@ static _Noreturn void guard_run(struct srun *s, int fd)
     do
         n = read(fd, &word, 1);
     while (n < 0 && errno == EINTR);
-    if (n == 0 && client_open(NULL, &s->client, &err) == 0)
-        job_cancel(s, false);
+    for (int tries = 0; n == 0 && tries < GUARD_TRIES; tries++) {
+        int rc = client_open(NULL, &s->client, &err);
+
+        rc = rc == 0 ? job_cancel(s, false) : rc;
+        if (rc != SPUR_ECLOSED && rc != SPUR_ETIMEOUT && rc != SPUR_ENOTLEADER && rc != SPUR_ENOSPACE)
+            break;
+        client_close(s->client);
+        s->client = NULL;
+        sleep(GUARD_REST_S);
+    }
     _exit(0);
 }
 
@@ -281,12 +291,6 @@ static void guard_start(struct srun *s)
         close(fds[1]);
     else
         s->guard_fd = fds[1];
-}
-
-static void guard_dismiss(struct srun *s)
-{
-    if (s->guard_fd >= 0 && write(s->guard_fd, "x", 1) == 1)
-        close(s->guard_fd);
 }
 
 /* Until the job has its nodes. 0, or the exit code. */
@@ -379,6 +383,12 @@ static int allocate(struct srun *s)
     return allocation_wait(s);
 }
 
+static void guard_dismiss(struct srun *s)
+{
+    if (s->guard_fd >= 0 && write(s->guard_fd, "x", 1) == 1)
+        close(s->guard_fd);
+}
+
 /* The allocation was made for this step: over with it, with its status. */
 static void allocation_end(struct srun *s)
 {
@@ -399,7 +409,9 @@ static void allocation_end(struct srun *s)
     c.token.data = token;
     c.token.len = sizeof token;
     if (client_call(s->client, WIRE__MESSAGE_TYPE__CANCEL, &c.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0)
-        fprintf(stderr, "srun: error: job %u is not ended: %s\n", s->job_id, err.text);
+        fprintf(stderr, "srun: error: job %u is not ended yet, which is tried again in the background: %s\n", s->job_id, err.text);
+    else
+        guard_dismiss(s);
 }
 
 /* ---- the step ------------------------------------------------------------------------------------------------------------------------- */
@@ -615,10 +627,8 @@ static int run(struct srun *s, int argc, char **argv)
         if (rc && !s->wait_status)
             s->wait_status = rc << 8;
     }
-    if (s->owns_job) {
+    if (s->owns_job)
         allocation_end(s);
-        guard_dismiss(s);
-    }
     return rc;
 }
 

@@ -32,7 +32,7 @@ int  signals_take(void);            /* next one that has come, 0: none */
 
 /* Runs the step's input and output to its end. The exit code of srun. */
 int  step_run(struct srun *s);
-/* Ends a job, or one step of it (step true), through the controller. */
-void job_cancel(struct srun *s, bool step);
+/* Ends a job, or one step of it (step true), through the controller. What went wrong is said on stderr. */
+int  job_cancel(struct srun *s, bool step);
 
 #endif

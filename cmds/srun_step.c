@@ -68,7 +68,7 @@ int signals_take(void)
     return read(pipe_fds[0], &byte, 1) == 1 ? byte : 0;
 }
 
-void job_cancel(struct srun *s, bool step)
+int job_cancel(struct srun *s, bool step)
 {
     Wire__CancelRequest c = WIRE__CANCEL_REQUEST__INIT;
     struct spur_error err = { 0 };
@@ -85,6 +85,7 @@ void job_cancel(struct srun *s, bool step)
     c.token.len = sizeof token;
     if (client_call(s->client, WIRE__MESSAGE_TYPE__CANCEL, &c.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0)
         fprintf(stderr, "srun: error: cannot end %s %s: %s\n", step ? "step" : "job", id, err.text);
+    return err.code;
 }
 
 static void terminate(struct running *run, struct step_io *io)
