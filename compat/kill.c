@@ -48,7 +48,6 @@ static int cancel(struct ask *k, char **ids, size_t count, uint32_t signal, uint
     }
     r.has_batch_only = r.batch_only = (flags & KILL_JOB_BATCH) != 0;
     r.has_full = r.full = (flags & KILL_FULL_JOB) != 0;
-    r.has_hurry = r.hurry = (flags & KILL_HURRY) != 0;
     r.has_token = r.has_token_wall_ms = 1;
     ask_token(k, &r.token, &r.token_wall_ms);
     if (ask_call(k, WIRE__MESSAGE_TYPE__CANCEL, &r.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &reply) < 0)
