@@ -252,7 +252,8 @@ static int run_words(struct scontrol *s, int argc, char **argv)
 /* Commands from standard input, words parted by blanks, quotes keep them together. */
 static int interactive(struct scontrol *s)
 {
-    char line[65536], last[65536] = "";
+    char *line = NULL, *last = mem_copy("\n");
+    size_t room = 0;
     bool is_terminal = isatty(STDIN_FILENO);
     int rc = 0;
 
@@ -264,12 +265,16 @@ static int interactive(struct scontrol *s)
             fputs("scontrol: ", stdout);
             fflush(stdout);
         }
-        if (!fgets(line, sizeof line, stdin))
+        if (getline(&line, &room, stdin) < 0)
             break;
-        if (!strcmp(line, "!!\n"))
-            memcpy(line, last, sizeof line);
-        else
-            memcpy(last, line, sizeof line);
+        if (!strcmp(line, "!!\n")) {
+            free(line);
+            line = mem_copy(last);
+            room = strlen(line) + 1;
+        } else {
+            free(last);
+            last = mem_copy(line);
+        }
         words[0] = (char *)"scontrol";      /* room for the verbs that look one word back */
         for (p = line; n < 1023; ) {
             char quote = 0;
@@ -292,6 +297,8 @@ static int interactive(struct scontrol *s)
         if (n > 1)
             rc = run_words(s, n - 1, words + 1);
     }
+    free(line);
+    free(last);
     return rc;
 }
 

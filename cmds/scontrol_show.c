@@ -115,7 +115,9 @@ static int list_get(int argc, char **argv, struct hostlist **out, bool may_read,
     const char *text = argc > 0 ? argv[0] : getenv("SLURM_JOB_NODELIST");
     bool is_input = argc > 0 && !strcmp(argv[0], "-");
     FILE *f = NULL;
-    char line[65536];
+    char *line = NULL;
+    size_t room = 0;
+    int rc = 0;
 
     if (!text || !*text)
         return spur_fail(err, SPUR_EINVAL, "host list is empty");
@@ -128,19 +130,19 @@ static int list_get(int argc, char **argv, struct hostlist **out, bool may_read,
             return err->code;
     } else {
         *out = hostlist_create();
-        while (fgets(line, sizeof line, f)) {
+        while (rc == 0 && getline(&line, &room, f) >= 0) {      /* one line may name every node there is */
             char *cursor = line, *word;
 
-            while ((word = word_next(&cursor, " \t\r\n")))
-                if (hostlist_add_list(*out, word, err) < 0) {
-                    hostlist_destroy(*out);
-                    if (f != stdin)
-                        fclose(f);
-                    return err->code;
-                }
+            while (rc == 0 && (word = word_next(&cursor, " \t\r\n")))
+                rc = hostlist_add_list(*out, word, err);
         }
+        free(line);
         if (f != stdin)
             fclose(f);
+        if (rc < 0) {
+            hostlist_destroy(*out);
+            return rc;
+        }
     }
     if (hostlist_count(*out))
         return 0;
