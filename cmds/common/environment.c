@@ -24,37 +24,37 @@
 #define FILE_MAX_BYTES (16u << 20)
 #define LOGIN_MARK "\nspur-login-environment\n"
 
-struct list { const char **vars; size_t count, room; };
+struct vars { const char **list; size_t count, room; };      /* NAME=value, borrowed */
 
-static void list_add(struct list *l, const char *var)
+static void vars_add(struct vars *l, const char *var)
 {
     if (l->count == l->room) {
         l->room = l->room ? l->room * 2 : 256;
-        l->vars = mem_grow(l->vars, l->room, sizeof *l->vars);
+        l->list = mem_grow(l->list, l->room, sizeof *l->list);
     }
-    l->vars[l->count++] = var;
+    l->list[l->count++] = var;
 }
 
 static size_t name_len(const char *var) { return strcspn(var, "="); }
 
-static size_t list_find(const struct list *l, const char *var)
+static size_t vars_find(const struct vars *l, const char *var)
 {
     size_t n = name_len(var), i;
 
     for (i = 0; i < l->count; i++)
-        if (strncmp(l->vars[i], var, n) == 0 && l->vars[i][n] == '=')
+        if (strncmp(l->list[i], var, n) == 0 && l->list[i][n] == '=')
             break;
     return i;
 }
 
-static void list_set(struct list *l, const char *var)
+static void vars_set(struct vars *l, const char *var)
 {
-    size_t i = list_find(l, var);
+    size_t i = vars_find(l, var);
 
     if (i < l->count)
-        l->vars[i] = var;
+        l->list[i] = var;
     else
-        list_add(l, var);
+        vars_add(l, var);
 }
 
 /* ---- what is true only where sbatch was called ---- */
@@ -79,11 +79,11 @@ static bool is_of_step(const char *var)
 
 static bool is_ours(const char *var) { return strncmp(var, "SLURM_", 6) == 0 || strncmp(var, "SPANK_", 6) == 0; }
 
-static void inherit(struct list *l, const struct request *r, char *const *from, bool all)
+static void inherit(struct vars *l, const struct request *r, char *const *from, bool all)
 {
     for (size_t i = 0; from[i]; i++)
         if (strchr(from[i], '=') && (all || is_ours(from[i])) && !(r->as == REQUEST_SBATCH && is_of_step(from[i])))
-            list_add(l, from[i]);
+            vars_add(l, from[i]);
 }
 
 /* ---- the list ---- */
@@ -116,7 +116,7 @@ static char *next_item(struct request *r, const char **at)
     return item;
 }
 
-static void list_named(struct list *l, struct request *r, const char *words, char *const *from)
+static void vars_named(struct vars *l, struct request *r, const char *words, char *const *from)
 {
     char *item;
 
@@ -126,12 +126,12 @@ static void list_named(struct list *l, struct request *r, const char *words, cha
         if (!n || word_eq(item, "ALL") || item[0] == '=')
             continue;
         if (strchr(item, '=')) {
-            list_set(l, item);
+            vars_set(l, item);
             continue;
         }
         for (size_t i = 0; from[i]; i++)
             if (strncmp(from[i], item, n) == 0 && from[i][n] == '=')
-                list_set(l, from[i]);
+                vars_set(l, from[i]);
     }
 }
 
@@ -147,7 +147,7 @@ static bool names_all(struct request *r, const char *words)
 
 /* ---- --export-file ---- */
 
-static int list_file(struct list *l, struct request *r, const char *name, struct spur_error *err)
+static int vars_file(struct vars *l, struct request *r, const char *name, struct spur_error *err)
 {
     uint32_t number;
     bool is_fd = number_u32(name, &number);
@@ -177,7 +177,7 @@ static int list_file(struct list *l, struct request *r, const char *name, struct
     free(data);
     for (char *at = text; at < text + n; at += strlen(at) + 1)
         if (*at && *at != '=' && strchr(at, '='))
-            list_set(l, at);
+            vars_set(l, at);
     return 0;
 }
 
@@ -203,7 +203,7 @@ static _Noreturn void login_exec(const struct passwd *p, bool is_login, int out)
     _exit(127);
 }
 
-static int list_login(struct list *l, struct request *r, const char *how, struct spur_error *err)
+static int vars_login(struct vars *l, struct request *r, const char *how, struct spur_error *err)
 {
     const struct passwd *p = getpwuid(getuid());
     uint64_t seconds = 8;
@@ -253,8 +253,8 @@ static int list_login(struct list *l, struct request *r, const char *how, struct
     }
     begin += sizeof LOGIN_MARK - 1;
     for (char *end = text.text + text.len; begin < end; begin += strlen(begin) + 1)
-        if (strchr(begin, '=') && strncmp(begin, "_=", 2) && strncmp(begin, "SHLVL=", 6) && strncmp(begin, "TERM=", 5) && list_find(l, begin) == l->count)
-            list_add(l, arena_copy(&r->arena, begin));
+        if (strchr(begin, '=') && strncmp(begin, "_=", 2) && strncmp(begin, "SHLVL=", 6) && strncmp(begin, "TERM=", 5) && vars_find(l, begin) == l->count)
+            vars_add(l, arena_copy(&r->arena, begin));
     str_fini(&text);
     return 0;
 }
@@ -264,7 +264,7 @@ static int list_login(struct list *l, struct request *r, const char *how, struct
 int environment_export(struct request *r, char *const *from, char *const *also, char **data, size_t *n, struct spur_error *err)
 {
     const char *words = r->export;
-    struct list l = { 0 };
+    struct vars l = { 0 };
     size_t total = 0;
     char *out;
     int rc = 0;
@@ -275,25 +275,25 @@ int environment_export(struct request *r, char *const *from, char *const *also, 
         inherit(&l, r, from, false);
     } else {
         inherit(&l, r, from, names_all(r, words));
-        list_named(&l, r, words, from);
+        vars_named(&l, r, words, from);
     }
-    if (r->export_file && (rc = list_file(&l, r, r->export_file, err)) < 0)
+    if (r->export_file && (rc = vars_file(&l, r, r->export_file, err)) < 0)
         goto out;
-    if (r->get_user_env && (rc = list_login(&l, r, r->get_user_env, err)) < 0)
+    if (r->get_user_env && (rc = vars_login(&l, r, r->get_user_env, err)) < 0)
         goto out;
     for (size_t i = 0; also && also[i]; i++)
-        list_set(&l, also[i]);
+        vars_set(&l, also[i]);
     for (size_t i = 0; i < l.count; i++)
-        total += strlen(l.vars[i]) + 1;
+        total += strlen(l.list[i]) + 1;
     *data = out = mem_alloc(total + 1);
     *n = total;
     for (size_t i = 0; i < l.count; i++) {
-        size_t len = strlen(l.vars[i]) + 1;
+        size_t len = strlen(l.list[i]) + 1;
 
-        memcpy(out, l.vars[i], len);
+        memcpy(out, l.list[i], len);
         out += len;
     }
 out:
-    free(l.vars);
+    free(l.list);
     return rc;
 }

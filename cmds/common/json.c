@@ -15,28 +15,14 @@
 
 struct json_writer { FILE *out; struct str text; char closes[DEPTH_MAX]; int depth; bool is_fresh[DEPTH_MAX + 1]; const char *command; };
 
-/* Length of one well-formed UTF-8 character at p, 0 when it is none. */
-static size_t utf8_length(const unsigned char *p)
-{
-    size_t n = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 : *p >= 0xe0 && *p < 0xf0 ? 3 : *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
-
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    if (n == 3 && ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f)))
-        return 0;
-    if (n == 4 && ((*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f)))
-        return 0;
-    return n;
-}
-
 static void quote(struct json_writer *w, const char *text)
 {
     const unsigned char *p = (const unsigned char *)(text ? text : ""), *from = p;
 
     str_add_char(&w->text, '"');
     while (*p) {
-        size_t n = utf8_length(p);
+        uint32_t point;
+        size_t n = utf8_char((const char *)p, &point);
 
         if (n && *p != '"' && *p != '\\' && *p >= 0x20 && *p != 0x7f) {
             p += n;

@@ -47,6 +47,8 @@ char *word_next(char **cursor, const char *seps);
 const char *word_nearest(const char *text, const char *const *words);
 /* Text made safe for one log or table line: control characters and invalid UTF-8 become '?'. Into out, cut at a character edge. */
 void  word_printable(const char *text, char *out, size_t out_size);
+/* Bytes of the valid UTF-8 character at `text`, or 0: surrogates, overlong forms and what is over U+10FFFF are none. */
+size_t utf8_char(const char *text, uint32_t *point);
 /* Length in bytes of the longest prefix of text that shows at most `columns` characters (UTF-8; a bad byte counts as one). */
 size_t utf8_cut(const char *text, size_t columns);
 size_t utf8_columns(const char *text);

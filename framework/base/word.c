@@ -113,8 +113,7 @@ const char *word_nearest(const char *text, const char *const *words)
     return nearest;
 }
 
-/* Bytes of the valid UTF-8 character at `text`, or 0. Refuses surrogates, overlong forms and anything over U+10FFFF. */
-static size_t utf8_char(const char *text, uint32_t *point)
+size_t utf8_char(const char *text, uint32_t *point)
 {
     const unsigned char *t = (const unsigned char *)text;
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
