@@ -5,13 +5,13 @@
  * synced before a snapshot cuts that part of the log. A file is dropped with the last job that names it (blobs_sweep).
  */
 #include "controller/ctl.h"
+#include "rpc/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define BLOBS_CACHE_BYTES (16u << 20)
@@ -76,8 +76,8 @@ int blobs_create(struct ctl *c, struct spur_error *err)
     char path[1200];
 
     snprintf(path, sizeof path, "%s/blobs", c->state_dir);
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return spur_fail(err, SPUR_EIO, "%s: cannot make this folder: %s", path, strerror(errno));
+    if (folder_make(path, 0700, err) < 0)
+        return err->code;
     c->blobs = mem_alloc(sizeof *c->blobs);
     c->blobs->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (c->blobs->dir < 0)
@@ -105,26 +105,16 @@ void blobs_destroy(struct ctl *c)
 static uint8_t *blob_read(const struct blobs *b, const uint8_t hash[32], size_t *n)
 {
     uint8_t check[32], *data;
-    struct stat st;
     char name[65];
-    int fd;
 
     blob_name(hash, name);
-    fd = openat(b->dir, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (folder_read(b->dir, name, BLOBS_MAX, &data, n, NULL) < 0)
         return NULL;
-    data = fstat(fd, &st) == 0 && st.st_size >= 0 && st.st_size <= (off_t)BLOBS_MAX ? malloc((size_t)st.st_size + 1) : NULL;
-    if (data && read(fd, data, (size_t)st.st_size) == st.st_size) {
-        crypto_generichash(check, 32, data, (size_t)st.st_size, NULL, 0);
-        if (memcmp(check, hash, 32) == 0) {
-            close(fd);
-            *n = (size_t)st.st_size;
-            return data;
-        }
-        log_line(SPUR_LOG_ERROR, "blob %s is damaged: its hash differs", name);
-    }
+    crypto_generichash(check, 32, data, *n, NULL, 0);
+    if (memcmp(check, hash, 32) == 0)
+        return data;
+    log_line(SPUR_LOG_ERROR, "blob %s is damaged: its hash differs", name);
     free(data);
-    close(fd);
     return NULL;
 }
 
