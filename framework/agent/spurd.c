@@ -412,6 +412,8 @@ static int agent_main(const char *program, const struct options *o, struct confi
 /* A node without files waits for its controllers in the background, and its pool starts before the key is read that it asks with. */
 static int configless(const struct options *o, struct agent *a, struct config **cfg, struct spur_error *err)
 {
+    if (!o->foreground)     /* the log's place is not known before it is answered */
+        fprintf(stderr, "spurd: asks %s for the configuration, and goes on asking until it is there\n", o->server);
     if (!o->foreground && daemon_begin(err) < 0)
         return err->code;
     if (log_open(o->log, SPUR_LOG_INFO + o->verbose, err) < 0 || pool_start(&a->pool, err) < 0)
