@@ -16,22 +16,25 @@ need() {
     fi
     say "installing packages:$missing"
     export DEBIAN_FRONTEND=noninteractive
+    local said
+    said=$(mktemp) || fail "cannot make a temporary file"      # a name of its own: root writes here, and others can write the folder
     # shellcheck disable=SC2086
-    apt-get install -y --no-install-recommends $missing >"${TMPDIR:-/tmp}/spur-apt.$$" 2>&1 || {
-        apt-get update >>"${TMPDIR:-/tmp}/spur-apt.$$" 2>&1
+    apt-get install -y --no-install-recommends $missing >"$said" 2>&1 || {
+        apt-get update >>"$said" 2>&1
         # shellcheck disable=SC2086
-        apt-get install -y --no-install-recommends $missing >>"${TMPDIR:-/tmp}/spur-apt.$$" 2>&1 || { tail -20 "${TMPDIR:-/tmp}/spur-apt.$$" >&2; fail "apt-get install failed"; }
+        apt-get install -y --no-install-recommends $missing >>"$said" 2>&1 || { tail -20 "$said" >&2; rm -f "$said"; fail "apt-get install failed"; }
     }
-    rm -f "${TMPDIR:-/tmp}/spur-apt.$$"
+    rm -f "$said"
 }
 
 # configure_in DIR ARGS...: autoreconf where there is no configure yet, then configure in a build folder beside the source.
 configure_in() {
     local dir=$1
     shift
-    [ -x "$top/configure" ] && [ ! "$top/configure.ac" -nt "$top/configure" ] || (cd "$top" && autoreconf -fi >/dev/null 2>"${TMPDIR:-/tmp}/spur-ar.$$") ||
-        { cat "${TMPDIR:-/tmp}/spur-ar.$$" >&2; fail "autoreconf failed"; }
-    rm -f "${TMPDIR:-/tmp}/spur-ar.$$"
+    if [ ! -x "$top/configure" ] || [ "$top/configure.ac" -nt "$top/configure" ]; then
+        local said
+        said=$(cd "$top" && autoreconf -fi 2>&1 >/dev/null) || { printf '%s\n' "$said" >&2; fail "autoreconf failed"; }
+    fi
     mkdir -p "$dir"
     if [ ! -f "$dir/config.status" ] || [ "$top/configure" -nt "$dir/config.status" ] || [ "$(cat "$dir/.configured" 2>/dev/null)" != "$*" ]; then
         (cd "$dir" && "$top/configure" -q "$@" >configure.out 2>&1) || { tail -20 "$dir/configure.out" >&2; fail "configure failed, see $dir/config.log"; }

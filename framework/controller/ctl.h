@@ -171,7 +171,7 @@ void names_create(struct ctl *c);
 void names_destroy(struct ctl *c);
 void names_get(struct ctl *c, uint32_t uid, uint32_t gid, void (*done)(struct ctl *c, void *arg, const struct named *n), void *arg);
 
-/* store_events.c (in spurctld.c): */
+/* spurctld.c */
 int  ctl_config_propose(struct ctl *c, const struct config *cfg, proposed_fn done, void *arg);
 void ctl_plugins_take(struct ctl *c);           /* plugins meet the state's configuration: options, or another one */
 int  ctl_reconfigure(struct ctl *c, proposed_fn done, void *arg, struct spur_error *err);
