@@ -4,16 +4,20 @@
  * One request whatever the number of ids: the controller picks what matches and may be touched. An id that is unknown or has ended is silent and
  * exit 0, as Slurm's; a job of somebody else is an error.
  */
+#include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/client.h"
 #include "cmds/commands.h"
+#include "cmds/common/jobfields.h"
 #include "cmds/common/list.h"
 #include "cmds/common/options.h"
 #include "cmds/common/signals.h"
+#include "cmds/common/taskset.h"
 #include "state/job.h"
 
 struct scancel {
@@ -48,7 +52,7 @@ TAKE(state)
 
     (void)from;
     if (!job_state_parse(value, &state, &flags) || (state != JOB_PENDING && state != JOB_RUNNING && state != JOB_SUSPENDED))
-        return spur_fail(err, SPUR_EINVAL, "Invalid job state specified: %s; PENDING, RUNNING or SUSPENDED can be cancelled", value);
+        return spur_fail(err, SPUR_EINVAL, "Invalid job state specified: %.60s\nValid job states are PENDING, RUNNING, and SUSPENDED", value);
     list_put(&SC->states, job_state_name(state, 0, false));
     return 0;
 }
@@ -91,26 +95,164 @@ static const struct option_table table = {
     "scancel", "Usage: scancel [OPTIONS] [JOB[_TASKS][.STEP] ...]\nEnds jobs, array tasks or steps, or sends them a signal.\n", rows, sizeof rows / sizeof *rows,
     "cron sibling admin-comment autocomplete", "c", 1, false };
 
-static bool ask(const char *id)
+static bool needs(const struct scancel *s)
 {
-    char answer[16];
+    return s->ids.count || s->users.count || s->names.count || s->partitions.count || s->states.count || s->accounts.count || s->nodes.count || s->qos.count ||
+           s->reservations.count || s->wckeys.count;
+}
 
-    printf("Cancel job_id=%s [y/n]? ", id);
-    fflush(stdout);
-    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+/* What can be seen to be wrong from here, in Slurm's words. */
+static int check(struct scancel *s)
+{
+    struct taskset ids;
+    struct spur_error err = { 0 };
+    uint32_t uid;
+    int rc = 0;
+
+    if (!needs(s)) {
+        fprintf(stderr, "scancel: error: No job identification provided\n");
+        return 1;
+    }
+    taskset_init(&ids);
+    for (size_t i = 0; i < s->ids.count && !rc; i++) {
+        char *id = mem_copy(s->ids.words[i]);
+
+        id[strcspn(id, ".")] = '\0';
+        if (taskset_add(&ids, id, &err) < 0) {
+            fprintf(stderr, "scancel: error: Invalid job id %s\n", s->ids.words[i]);
+            rc = 1;
+        }
+        free(id);
+    }
+    taskset_fini(&ids);
+    for (size_t i = 0; i < s->users.count && !rc; i++)
+        if (!number_u32(s->users.words[i], &uid) && !getpwnam(s->users.words[i])) {
+            fprintf(stderr, "scancel: error: Invalid user name: %s\n", s->users.words[i]);
+            rc = 1;
+        }
+    return rc;
+}
+
+/* ---- --interactive --------------------------------------------------------------------------------------------------------------------- */
+
+struct asking { struct list yes; };
+
+static int ask_part(void *arg, void *part)
+{
+    struct asking *q = arg;
+    const Wire__JobsReply *r = part;
+    char answer[16];
+    struct str id;
+
+    str_init(&id);
+    for (size_t i = 0; i < r->n_jobs; i++) {
+        str_clear(&id);
+        job_id_print(r->jobs[i], NULL, &id);
+        printf("Cancel job_id=%s name=%s partition=%s [y/n]? ", id.text, r->jobs[i]->name ? r->jobs[i]->name : "", r->jobs[i]->partition ? r->jobs[i]->partition : "");
+        fflush(stdout);
+        if (!fgets(answer, sizeof answer, stdin))
+            break;
+        if (answer[0] == 'y' || answer[0] == 'Y') {
+            str_clear(&id);
+            str_addf(&id, "%u", r->jobs[i]->job_id);
+            list_put(&q->yes, id.text);
+        }
+    }
+    str_fini(&id);
+    return !r->last;
+}
+
+/* Asks for each job that matches; those with a yes become the ids. Steps are named by their jobs. */
+static int ask_each(struct scancel *s, struct client *c, struct spur_error *err)
+{
+    Wire__JobsRequest r = WIRE__JOBS_REQUEST__INIT;
+    struct asking q = { 0 };
+    int number, rc;
+
+    for (size_t i = 0; i < s->ids.count; i++)
+        if (strchr(s->ids.words[i], '.'))
+            return spur_fail(err, SPUR_EINVAL, "not supported yet: --interactive with job steps");
+    r.id_texts = s->ids.words;              r.n_id_texts = s->ids.count;
+    r.users = s->users.words;               r.n_users = s->users.count;
+    r.names = s->names.words;               r.n_names = s->names.count;
+    r.partitions = s->partitions.words;     r.n_partitions = s->partitions.count;
+    r.states = s->states.words;             r.n_states = s->states.count;
+    r.accounts = s->accounts.words;         r.n_accounts = s->accounts.count;
+    r.nodes = s->nodes.words;               r.n_nodes = s->nodes.count;
+    r.qos = s->qos.words;                   r.n_qos = s->qos.count;
+    r.reservations = s->reservations.words; r.n_reservations = s->reservations.count;
+    r.has_fields = 1;
+    rc = client_stream(c, WIRE__MESSAGE_TYPE__JOBS, &r.base, WIRE__MESSAGE_TYPE__JOBS_PART, &wire__jobs_reply__descriptor, ask_part, &q, &number, err);
+    list_fini(&s->ids);
+    s->ids = q.yes;
+    return rc;
+}
+
+/* ---- the request ----------------------------------------------------------------------------------------------------------------------- */
+
+static int cancel(struct scancel *s, struct client *c, struct arena *a, const Wire__DoneReply **done, struct spur_error *err)
+{
+    Wire__CancelRequest r = WIRE__CANCEL_REQUEST__INIT;
+    uint8_t token[16];
+    void *reply = NULL;
+    int number;
+
+    r.ids = s->ids.words;                    r.n_ids = s->ids.count;
+    r.users = s->users.words;                r.n_users = s->users.count;
+    r.names = s->names.words;                r.n_names = s->names.count;
+    r.partitions = s->partitions.words;      r.n_partitions = s->partitions.count;
+    r.states = s->states.words;              r.n_states = s->states.count;
+    r.accounts = s->accounts.words;          r.n_accounts = s->accounts.count;
+    r.nodes = s->nodes.words;                r.n_nodes = s->nodes.count;
+    r.qos = s->qos.words;                    r.n_qos = s->qos.count;
+    r.reservations = s->reservations.words;  r.n_reservations = s->reservations.count;
+    r.wckeys = s->wckeys.words;              r.n_wckeys = s->wckeys.count;
+    r.has_signal = r.has_signal_set = s->signal_set;
+    r.signal = s->signal;
+    r.signal_set = s->signal_set;
+    r.has_batch_only = r.batch_only = s->batch;
+    r.has_full = r.full = s->full;
+    client_token(token, &r.token_wall_ms);
+    r.has_token = r.has_token_wall_ms = 1;
+    r.token.data = token;
+    r.token.len = sizeof token;
+    if (client_call(c, WIRE__MESSAGE_TYPE__CANCEL, &r.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, a, &reply, &number, err) < 0)
+        return err->code;
+    *done = reply;
+    return 0;
+}
+
+/* Ending what is not there or has ended is no error; sending it a signal is. */
+static int report(const struct scancel *s, const Wire__DoneReply *d)
+{
+    bool is_signal = s->signal_set && s->signal != SIGKILL;
+    int rc = 0;
+
+    for (size_t i = 0; i < d->n_results; i++) {
+        const Wire__JobResult *x = d->results[i];
+        bool is_gone = x->code == SPUR_ENOTFOUND || x->code == SPUR_ESTALE;
+
+        if (s->verbose && !is_gone && is_signal)
+            fprintf(stderr, "scancel: Signal %u to job %u\n", s->signal, x->job_id);
+        else if (s->verbose && !is_gone)
+            fprintf(stderr, "scancel: Terminating job %u\n", x->job_id);
+        if (x->code == 0 || (is_gone && (s->quiet || (!is_signal && !s->verbose))))
+            continue;
+        fprintf(stderr, "scancel: error: Kill job error on job id %u: %s\n", x->job_id, x->text ? x->text : "refused");
+        rc |= !is_gone || is_signal;
+    }
+    return rc;
 }
 
 int cmd_scancel(int argc, char **argv)
 {
     struct scancel s = { 0 };
-    Wire__CancelRequest r = WIRE__CANCEL_REQUEST__INIT;
     struct spur_error err = { 0 };
+    const Wire__DoneReply *done = NULL;
     struct client *c = NULL;
     struct arena a;
-    uint8_t token[16];
-    void *reply = NULL;
     char uid[16];
-    int first, number = 0, rc;
+    int first, rc;
 
     if ((rc = options_environment(&table, &s)) || (rc = options_read(&table, argc, argv, &s, &first)))
         return rc == OPTIONS_DONE ? 0 : rc;
@@ -120,67 +262,17 @@ int cmd_scancel(int argc, char **argv)
         snprintf(uid, sizeof uid, "%u", (unsigned)getuid());
         list_put(&s.users, uid);
     }
-    if (!s.ids.count && !s.users.count && !s.names.count && !s.partitions.count && !s.states.count && !s.accounts.count && !s.nodes.count &&
-        !s.qos.count && !s.reservations.count && !s.wckeys.count) {
-        fprintf(stderr, "scancel: error: No job identification provided\n");
-        return 1;
-    }
-    if (s.interactive) {
-        size_t kept = 0;
-
-        if (!s.ids.count) {
-            fprintf(stderr, "scancel: error: not supported yet: --interactive without job ids\n");
-            return 1;
-        }
-        for (size_t i = 0; i < s.ids.count; i++) {
-            if (ask(s.ids.words[i]))
-                s.ids.words[kept++] = s.ids.words[i];
-            else
-                free(s.ids.words[i]);
-        }
-        if (!(s.ids.count = kept))
-            return 0;
-    }
     arena_init(&a, 0);
-    r.ids = s.ids.words;                    r.n_ids = s.ids.count;
-    r.users = s.users.words;                r.n_users = s.users.count;
-    r.names = s.names.words;                r.n_names = s.names.count;
-    r.partitions = s.partitions.words;      r.n_partitions = s.partitions.count;
-    r.states = s.states.words;              r.n_states = s.states.count;
-    r.accounts = s.accounts.words;          r.n_accounts = s.accounts.count;
-    r.nodes = s.nodes.words;                r.n_nodes = s.nodes.count;
-    r.qos = s.qos.words;                    r.n_qos = s.qos.count;
-    r.reservations = s.reservations.words;  r.n_reservations = s.reservations.count;
-    r.wckeys = s.wckeys.words;              r.n_wckeys = s.wckeys.count;
-    r.has_signal = r.has_signal_set = s.signal_set;
-    r.signal = s.signal;
-    r.signal_set = s.signal_set;
-    r.has_batch_only = r.batch_only = s.batch;
-    r.has_full = r.full = s.full;
-    client_token(token, &r.token_wall_ms);
-    r.has_token = r.has_token_wall_ms = 1;
-    r.token.data = token;
-    r.token.len = sizeof token;
-    rc = 0;
-    if (client_open(NULL, &c, &err) < 0 || cluster_is_own(s.clusters, client_hint(c)->cluster, &err) < 0 ||
-        client_call(c, WIRE__MESSAGE_TYPE__CANCEL, &r.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &a, &reply, &number, &err) < 0) {
+    if ((rc = check(&s)))
+        goto out;
+    if (client_open(NULL, &c, &err) < 0 || cluster_is_own(s.clusters, client_hint(c)->cluster, &err) < 0 || (s.interactive && ask_each(&s, c, &err) < 0) ||
+        ((!s.interactive || s.ids.count) && cancel(&s, c, &a, &done, &err) < 0)) {
         fprintf(stderr, "scancel: error: %s\n", err.text);
         rc = 1;
-    } else {
-        const Wire__DoneReply *d = reply;
-
-        for (size_t i = 0; i < d->n_results; i++) {
-            const Wire__JobResult *x = d->results[i];
-
-            if (x->code == SPUR_ENOTFOUND || x->code == SPUR_ESTALE || x->code == 0) {
-                if (s.verbose && x->text)
-                    fprintf(stderr, "scancel: job %u: %s\n", x->job_id, x->text);
-                continue;
-            }
-            fprintf(stderr, "scancel: error: Kill job error on job id %u: %s\n", x->job_id, x->text ? x->text : "refused");
-            rc = 1;
-        }
+    } else if (done) {
+        rc = report(&s, done);
     }
+out:
     client_close(c);
     arena_fini(&a);
     struct list *const lists[] = { &s.ids, &s.users, &s.names, &s.partitions, &s.states, &s.accounts, &s.nodes, &s.qos, &s.reservations, &s.wckeys };

@@ -29,19 +29,22 @@ TAKE(quiet) { UNUSED; SC->quiet = true; return 0; }
 TAKE(json) { UNUSED; SC->json = true; return 0; }
 TAKE(future) { UNUSED; SC->future = true; return 0; }
 TAKE(clusters) { UNUSED; SC->clusters = value; return 0; }
+TAKE(all) { UNUSED; SC->all = true; return 0; }
+TAKE(hide) { UNUSED; SC->all = false; return 0; }
+TAKE(verbose) { UNUSED; SC->verbose = true; return 0; }
 TAKE(nothing) { UNUSED; (void)request; return 0; }
 static const struct option_row rows[] = {
-    { "all", 'a', OPTION_NONE, NULL, "SCONTROL_ALL", take_nothing, "hidden partitions too (always shown here)" },
+    { "all", 'a', OPTION_NONE, NULL, "SCONTROL_ALL", take_all, "hidden partitions and their jobs too" },
     { "clusters", 'M', OPTION_VALUE, "NAMES", "SLURM_CLUSTERS", take_clusters, "this cluster, by its name" },
     { "cluster", 0, OPTION_VALUE, "NAMES", NULL, take_clusters, NULL },
     { "details", 'd', OPTION_NONE, NULL, NULL, take_details, "more of jobs and nodes: cores, devices" },
     { "future", 'F', OPTION_NONE, NULL, "SCONTROL_FUTURE", take_future, "nodes in state FUTURE too" },
-    { "hide", 0, OPTION_NONE, NULL, NULL, take_nothing, "the opposite of --all" },
+    { "hide", 0, OPTION_NONE, NULL, NULL, take_hide, "no hidden partitions, unless you are root" },
     { "json", 0, OPTION_MAY, "PARSER", NULL, take_json, "show jobs, nodes, partitions as JSON" },
     { "local", 0, OPTION_NONE, NULL, "SCONTROL_LOCAL", take_nothing, NULL },
     { "oneliner", 'o', OPTION_NONE, NULL, NULL, take_one_line, "one line a record" },
     { "quiet", 'Q', OPTION_NONE, NULL, NULL, take_quiet, "errors only" },
-    { "verbose", 'v', OPTION_NONE, NULL, NULL, take_nothing, "more words (there are none here)" },
+    { "verbose", 'v', OPTION_NONE, NULL, NULL, take_verbose, "say who was asked" },
 };
 static const struct option_table table = {
     "scontrol",
@@ -63,6 +66,8 @@ int scontrol_ready(struct scontrol *s, struct spur_error *err)
         return 0;
     if (client_open(NULL, &s->client, err) < 0)
         return err->code;
+    if (s->verbose)
+        fprintf(stderr, "scontrol: cluster %s, which %s names\n", client_hint(s->client)->cluster, client_hint(s->client)->path);
     return cluster_is_own(s->clusters, client_hint(s->client)->cluster, err);
 }
 
@@ -217,7 +222,9 @@ static int run_version(struct scontrol *s, int argc, char **argv) { (void)s, (vo
 static int run_oneliner(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; s->one_line = true; return 0; }
 static int run_details(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; s->details = true; return 0; }
 static int run_quiet(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; s->quiet = true; return 0; }
-static int run_nothing(struct scontrol *s, int argc, char **argv) { (void)s, (void)argc, (void)argv; return 0; }
+static int run_all(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; s->all = true; return 0; }
+static int run_hide(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; s->all = false; return 0; }
+static int run_verbose(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; s->verbose = true; return 0; }
 static int run_quit(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; s->is_done = true; return 0; }
 static int run_help(struct scontrol *s, int argc, char **argv) { (void)s, (void)argc, (void)argv; options_help(&table); return 0; }
 static int run_refused(struct scontrol *s, int argc, char **argv) { (void)s, (void)argc; fprintf(stderr, "scontrol: error: not supported yet: %s\n", argv[-1]); return 1; }
@@ -225,7 +232,7 @@ static int run_refused(struct scontrol *s, int argc, char **argv) { (void)s, (vo
 static const struct verb verbs[] = {
     { "show", 2, scontrol_show },
     { "ping", 3, scontrol_ping }, { "reconfigure", 3, run_reconfigure }, { "shutdown", 4, run_shutdown }, { "completing", 4, scontrol_completing }, { "wait_job", 4, run_wait_job }, { "write", 5, run_write },
-    { "version", 4, run_version }, { "oneliner", 1, run_oneliner }, { "details", 1, run_details }, { "quiet", 4, run_quiet }, { "all", 3, run_nothing }, { "hide", 2, run_nothing }, { "verbose", 4, run_nothing },
+    { "version", 4, run_version }, { "oneliner", 1, run_oneliner }, { "details", 1, run_details }, { "quiet", 4, run_quiet }, { "all", 3, run_all }, { "hide", 2, run_hide }, { "verbose", 4, run_verbose },
     { "help", 1, run_help }, { "exit", 1, run_quit }, { "quit", 4, run_quit },
     { "abort", 5, run_refused }, { "cancel_reboot", 3, run_refused }, { "cluster", 2, run_refused }, { "fsdampeningfactor", 2, run_refused }, { "listpids", 1, run_refused }, { "notify", 1, run_refused },
     { "pidinfo", 3, run_refused }, { "power", 3, run_refused }, { "reboot", 3, run_refused }, { "schedloglevel", 3, run_refused }, { "setdebug", 8, run_refused }, { "setdebugflags", 9, run_refused },
@@ -312,7 +319,7 @@ int cmd_scontrol(int argc, char **argv)
     /* Options may stand behind the verb too: scontrol show job -d 12, scontrol show nodes --json. */
     for (int i = first; i < argc; i++) {
         bool *flag = !strcmp(argv[i], "-o") || !strcmp(argv[i], "--oneliner") ? &s.one_line : !strcmp(argv[i], "-d") || !strcmp(argv[i], "-dd") || !strcmp(argv[i], "--details") ? &s.details :
-                     word_starts(argv[i], "--json") ? &s.json : !strcmp(argv[i], "-Q") || !strcmp(argv[i], "--quiet") ? &s.quiet : NULL;
+                     word_starts(argv[i], "--json") ? &s.json : !strcmp(argv[i], "-a") || !strcmp(argv[i], "--all") ? &s.all : !strcmp(argv[i], "-F") || !strcmp(argv[i], "--future") ? &s.future : !strcmp(argv[i], "-Q") || !strcmp(argv[i], "--quiet") ? &s.quiet : NULL;
 
         if (!flag)
             continue;

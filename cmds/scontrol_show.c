@@ -73,6 +73,8 @@ static int show_jobs(struct scontrol *s, int argc, char **argv)
 
     request.states = all;
     request.n_states = 1;
+    request.has_hide_hidden = 1;
+    request.hide_hidden = !s->all;
     taskset_init(&tasks);
     if (argc > 0) {
         char *cursor = argv[0], *word;
@@ -280,7 +282,7 @@ static int show_partition_part(void *arg, void *part)
     for (size_t i = 0; i < r->n_partitions; i++) {
         struct record rec = record_new(w->s, r->wall_ms);
 
-        if (w->wanted && strcmp(w->wanted, r->partitions[i]->name) != 0)
+        if ((w->wanted && strcmp(w->wanted, r->partitions[i]->name) != 0) || (r->partitions[i]->hidden && !w->s->all && getuid() != 0))
             continue;
         w->rows++;
         if (w->json) {

@@ -63,6 +63,7 @@ TAKE(future) { UNUSED; SI->future = true; return 0; }
 TAKE(reservations) { UNUSED; SI->reservations = true; return 0; }
 TAKE(all) { UNUSED; SI->all = true; return 0; }
 TAKE(hide) { UNUSED; SI->all = false; return 0; }
+TAKE(verbose) { UNUSED; SI->verbose = true; return 0; }
 TAKE(nothing) { UNUSED; (void)request; return 0; }
 TAKE(iterate)
 {
@@ -81,7 +82,7 @@ static const struct option_row rows[] = {
     { "json", 0, OPTION_MAY, "PARSER", "SLURM_JSON", take_json, "everything, as JSON" },
     { "long", 'l', OPTION_NONE, NULL, NULL, take_long, "the long format" },
     { "nodes", 'n', OPTION_VALUE, "LIST", NULL, take_nodes, "these nodes" },
-    { "noconvert", 0, OPTION_NONE, NULL, NULL, take_nothing, "numbers in their own unit (always so here)" },
+    { "noconvert", 0, OPTION_NONE, NULL, NULL, take_nothing, "numbers as they are, in mebibytes; they are never converted" },
     { "noheader", 'h', OPTION_NONE, NULL, NULL, take_no_header, "no heading" },
     { "Node", 'N', OPTION_NONE, NULL, NULL, take_node_wise, "a line a node" },
     { "format", 'o', OPTION_VALUE, "FORMAT", NULL, take_format, "letters, \"%9P %.5a %N\"" },
@@ -93,7 +94,7 @@ static const struct option_row rows[] = {
     { "summarize", 's', OPTION_NONE, NULL, NULL, take_summary, "a line a partition" },
     { "sort", 'S', OPTION_VALUE, "FIELDS", "SINFO_SORT", take_sort, "letters of the format, - in front for descending [#P,-t]" },
     { "states", 't', OPTION_VALUE, "LIST", NULL, take_states, "nodes in these states" },
-    { "verbose", 'v', OPTION_NONE, NULL, NULL, take_nothing, "more words (there are none here)" },
+    { "verbose", 'v', OPTION_NONE, NULL, NULL, take_verbose, "say who was asked and how much came" },
     { "local", 0, OPTION_NONE, NULL, "SINFO_LOCAL", take_nothing, NULL },
 };
 static const struct option_table table = {
@@ -163,6 +164,8 @@ static int look(struct sinfo *s, struct client *c)
             printf("CLUSTER: %s\n", client_hint(c)->cluster);
         sinfo_lines(s);
     }
+    if (s->verbose)
+        fprintf(stderr, "sinfo: %zu nodes and %zu partitions of cluster %s, which %s names\n", s->node_count, s->partition_count, client_hint(c)->cluster, client_hint(c)->path);
     arena_fini(&s->arena);
     s->node_count = s->partition_count = 0;
     return 0;

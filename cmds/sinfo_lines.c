@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/hostlist.h"
 #include "cmds/sinfo.h"
@@ -93,7 +94,7 @@ bool sinfo_partition_wanted(const struct sinfo *s, const Wire__PartitionInfo *p)
     for (size_t i = 0; i < s->partitions.count; i++)
         if (!strcmp(s->partitions.words[i], p->name))
             return true;
-    return s->partitions.count == 0 && (!p->hidden || s->all);
+    return s->partitions.count == 0 && (!p->hidden || s->all || getuid() == 0);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------------------- */

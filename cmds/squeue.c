@@ -33,7 +33,7 @@
 struct squeue {
     struct list jobs, users, names, partitions, accounts, states, nodes, qos, reservations, licenses, steps;
     const char *format, *names_format, *sort, *clusters;
-    bool no_header, is_long, start, show_steps, expand, json, only_state, me, notme;
+    bool no_header, is_long, start, show_steps, expand, json, only_state, me, notme, all, no_convert, by_partition, verbose;
     uint32_t iterate_s;
     int64_t over_s, under_s;
     /* while it runs */
@@ -84,6 +84,11 @@ TAKE(json) { UNUSED; SQ->json = true; return 0; }
 TAKE(clusters) { UNUSED; SQ->clusters = value; return 0; }
 TAKE(me) { UNUSED; SQ->me = true; return 0; }
 TAKE(notme) { UNUSED; SQ->notme = true; return 0; }
+TAKE(all) { UNUSED; SQ->all = true; return 0; }
+TAKE(hide) { UNUSED; SQ->all = false; return 0; }
+TAKE(no_convert) { UNUSED; SQ->no_convert = true; return 0; }
+TAKE(by_partition) { UNUSED; SQ->by_partition = true; return 0; }
+TAKE(verbose) { UNUSED; SQ->verbose = true; return 0; }
 TAKE(nothing) { UNUSED; (void)request; return 0; }
 TAKE(only_state) { UNUSED; SQ->only_state = true; return 0; }
 TAKE(iterate)
@@ -105,9 +110,9 @@ TAKE(under) { (void)from; return running_for("--running-under", value, &SQ->unde
 
 static const struct option_row rows[] = {
     { "accounts", 'A', OPTION_VALUE, "LIST", "SQUEUE_ACCOUNT", take_accounts, "jobs of these accounts" },
-    { "all", 'a', OPTION_NONE, NULL, "SQUEUE_ALL", take_nothing, "jobs of hidden partitions too (always shown here)" },
+    { "all", 'a', OPTION_NONE, NULL, "SQUEUE_ALL", take_all, "jobs of hidden partitions too" },
     { "array", 'r', OPTION_NONE, NULL, "SQUEUE_ARRAY", take_expand, "one line a task of a job array" },
-    { "hide", 0, OPTION_NONE, NULL, NULL, take_nothing, "the opposite of --all" },
+    { "hide", 0, OPTION_NONE, NULL, NULL, take_hide, "no jobs of hidden partitions, unless you are root" },
     { "iterate", 'i', OPTION_VALUE, "SECONDS", NULL, take_iterate, "again every so many seconds" },
     { "jobs", 'j', OPTION_MAY_WORD, "LIST", NULL, take_jobs, "these jobs: 12, 12_3, 12_[1-4]; - or a path: ids from there" },
     { "job", 0, OPTION_MAY_WORD, "LIST", NULL, take_jobs, NULL },
@@ -119,7 +124,7 @@ static const struct option_row rows[] = {
     { "me", 0, OPTION_NONE, NULL, NULL, take_me, "my jobs" },
     { "notme", 0, OPTION_NONE, NULL, NULL, take_notme, "all jobs but mine" },
     { "name", 'n', OPTION_VALUE, "LIST", "SQUEUE_NAMES", take_names, "jobs of these names" },
-    { "noconvert", 0, OPTION_NONE, NULL, NULL, take_nothing, "numbers in their own unit (always so here)" },
+    { "noconvert", 0, OPTION_NONE, NULL, NULL, take_no_convert, "2048M stays 2048M and does not become 2G" },
     { "node", 0, OPTION_VALUE, "LIST", NULL, take_nodes, NULL },
     { "nodes", 0, OPTION_VALUE, "LIST", NULL, take_nodes, NULL },
     { "nodelist", 'w', OPTION_VALUE, "LIST", NULL, take_nodes, "jobs on these nodes" },
@@ -129,7 +134,7 @@ static const struct option_row rows[] = {
     { "only-job-state", 0, OPTION_NONE, NULL, NULL, take_only_state, "id and state only, as JSON too" },
     { "partition", 'p', OPTION_VALUE, "LIST", "SQUEUE_PARTITION", take_partitions, "jobs of these partitions" },
     { "partitions", 0, OPTION_VALUE, "LIST", NULL, take_partitions, NULL },
-    { "priority", 'P', OPTION_NONE, NULL, "SQUEUE_PRIORITY", take_nothing, "jobs of several partitions by their priority in each (one line a job here)" },
+    { "priority", 'P', OPTION_NONE, NULL, "SQUEUE_PRIORITY", take_by_partition, "a pending job of several partitions has a line for each" },
     { "qos", 'q', OPTION_VALUE, "LIST", "SQUEUE_QOS", take_qos, "jobs of these QOS" },
     { "reservation", 'R', OPTION_VALUE, "NAME", NULL, take_reservations, "jobs of this reservation" },
     { "running-over", 0, OPTION_VALUE, "TIME", NULL, take_over, "jobs that have run longer" },
@@ -140,7 +145,7 @@ static const struct option_row rows[] = {
     { "steps", 's', OPTION_MAY_WORD, "LIST", NULL, take_steps, "steps instead of jobs" },
     { "user", 'u', OPTION_VALUE, "LIST", "SQUEUE_USERS", take_users, "jobs of these users" },
     { "users", 0, OPTION_VALUE, "LIST", NULL, take_users, NULL },
-    { "verbose", 'v', OPTION_NONE, NULL, NULL, take_nothing, "more words (there are none here)" },
+    { "verbose", 'v', OPTION_NONE, NULL, NULL, take_verbose, "say who was asked and how much came" },
     { "local", 0, OPTION_NONE, NULL, "SQUEUE_LOCAL", take_nothing, NULL },
     { "autocomplete", 0, OPTION_VALUE, NULL, NULL, NULL, NULL },
 };
@@ -188,6 +193,15 @@ static void tasks_print(struct squeue *q, struct job_row *row)
     bitmap_fini(&tasks);
 }
 
+static void job_print(struct squeue *q, struct job_row *row)
+{
+    if (row->job->array_tasks && *row->job->array_tasks)
+        tasks_print(q, row);
+    else
+        columns_row(&q->columns, row, &q->scratch, &q->rows.text);
+    rows_add_job(&q->rows, row);
+}
+
 static int job_part(void *arg, void *part)
 {
     struct squeue *q = arg;
@@ -198,7 +212,7 @@ static int job_part(void *arg, void *part)
     if (q->json && !q->json_out)
         q->json_out = json_begin("squeue", "jobs");
     for (size_t i = 0; i < r->n_jobs; i++) {
-        struct job_row row = { r->jobs[i], r->wall_ms / 1000, q->cluster, q->time_format, NULL };
+        struct job_row row = { .job = r->jobs[i], .now_s = r->wall_ms / 1000, .cluster = q->cluster, .time_format = q->time_format, .no_convert = q->no_convert };
 
         if (!row_wanted(q, r->jobs[i]))
             continue;
@@ -207,11 +221,18 @@ static int job_part(void *arg, void *part)
             json_job(q->json_out, r->jobs[i], q->only_state);
             continue;
         }
-        if (r->jobs[i]->array_tasks && *r->jobs[i]->array_tasks)
-            tasks_print(q, &row);
-        else
-            columns_row(&q->columns, &row, &q->scratch, &q->rows.text);
-        rows_add_job(&q->rows, &row);
+        if (q->by_partition && r->jobs[i]->state == JOB_PENDING && r->jobs[i]->partition && strchr(r->jobs[i]->partition, ',')) {
+            char *list = mem_copy(r->jobs[i]->partition), *cursor = list, *one;
+
+            while ((one = word_next(&cursor, ","))) {
+                r->jobs[i]->partition = one;
+                job_print(q, &row);
+            }
+            r->jobs[i]->partition = NULL;
+            free(list);
+        } else {
+            job_print(q, &row);
+        }
     }
     return !r->last;
 }
@@ -287,7 +308,8 @@ static int jobs_ask(struct squeue *q, struct client *c, Wire__JobsRequest *r, in
     r->qos = q->qos.words;                 r->n_qos = q->qos.count;
     r->reservations = q->reservations.words; r->n_reservations = q->reservations.count;
     r->licenses = q->licenses.words;       r->n_licenses = q->licenses.count;
-    r->has_fields = 1;
+    r->has_fields = r->has_hide_hidden = 1;
+    r->hide_hidden = !q->all;
     r->fields = q->json ? ~UINT64_C(0) : columns_needs(&q->columns) | rows_needs(&q->rows);
     return client_stream(c, WIRE__MESSAGE_TYPE__JOBS, &r->base, WIRE__MESSAGE_TYPE__JOBS_PART, &wire__jobs_reply__descriptor, job_part, q, number, err);
 }
@@ -344,6 +366,8 @@ static int look(struct squeue *q, struct client *c)
         }
         rows_show(&q->rows, stdout);
     }
+    if (q->verbose && rc >= 0)
+        fprintf(stderr, "squeue: %zu shown of cluster %s, which %s names\n", q->shown, client_hint(c)->cluster, client_hint(c)->path);
     free(uids);
     free(users);
     return rc;

@@ -149,17 +149,21 @@ FIELD(min_cpus)
         n = SPEC(ntasks_per_node) * per;
     number(out, n > per ? n : per);
 }
+static void size(const struct job_row *r, uint64_t mib, struct str *out)
+{
+    if (r->no_convert && mib)
+        str_addf(out, "%lluM", (unsigned long long)mib);
+    else
+        mebibytes_print(mib, out);
+}
 FIELD(min_memory)
 {
-    if (J->spec && J->spec->has_mem_per_cpu_mib && J->spec->mem_per_cpu_mib)
-        mebibytes_print(J->spec->mem_per_cpu_mib, out);
-    else if (J->spec)
-        mebibytes_print(J->spec->mem_per_node_mib, out);
-    else
-        str_add(out, "0");
+    bool by_cpu = J->spec && J->spec->has_mem_per_cpu_mib && J->spec->mem_per_cpu_mib;
+
+    size(ROW, by_cpu ? J->spec->mem_per_cpu_mib : J->spec ? J->spec->mem_per_node_mib : 0, out);
 }
 FIELD(min_time) { if (J->spec && J->spec->has_time_min_min) minutes_print_short(J->spec->time_min_min, out); else str_add(out, "0:00"); }
-FIELD(tmp) { mebibytes_print(SPEC(tmp_mib), out); }
+FIELD(tmp) { size(ROW, SPEC(tmp_mib), out); }
 FIELD(name) { text_or(out, J->name, ""); }
 FIELD(network) { text_or(out, SPEC(network), "(null)"); }
 FIELD(nice) { str_addf(out, "%d", SPEC(nice)); }

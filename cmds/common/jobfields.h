@@ -11,6 +11,7 @@ struct job_row {                    /* what a field prints from */
     int64_t now_s;                  /* the controller's clock */
     const char *cluster;
     const char *time_format;        /* SLURM_TIME_FORMAT */
+    bool     no_convert;            /* sizes in mebibytes, as they were asked for */
     const char *tasks;              /* the pending tasks this line stands for, "3" or "0,6"; NULL: all that wait */
 };
 extern const struct column_field job_fields[];

@@ -64,6 +64,14 @@ static void query_unique(struct query *q)
     table_fini(&seen);
 }
 
+/* squeue and scontrol without --all: jobs of hidden partitions are for those who may do everything. */
+static bool query_hides(const struct ctl *c, const struct peer *p, const Wire__JobsRequest *r, const struct job *j)
+{
+    const struct config *cfg = c->state->config;
+
+    return r->has_hide_hidden && r->hide_hidden && p->rank < RANK_OPERATOR && j->part_index < cfg->partition_count && cfg->partitions[j->part_index].hidden;
+}
+
 /* One asked-for id: the job, its array's started tasks, or the task that has this id. */
 static bool query_add_id(struct ctl *c, struct peer *p, struct query *q, uint32_t id)
 {
@@ -73,7 +81,7 @@ static bool query_add_id(struct ctl *c, struct peer *p, struct query *q, uint32_
 
     if (j && admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank)) {
         found = true;
-        if (admit_matches(c->state, j, r))
+        if (admit_matches(c->state, j, r) && !query_hides(c, p, r, j))
             query_add(q, id);
     }
     if (j && j->array)
@@ -100,7 +108,7 @@ static int query_jobs(struct ctl *c, struct peer *p, struct query *q, struct spu
             return spur_fail(err, SPUR_EINVAL, "Invalid node name %.64s", r->nodes[i]);
     if (!asked) {
         for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); )
-            if (admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank) && admit_matches(c->state, j, r))
+            if (admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank) && admit_matches(c->state, j, r) && !query_hides(c, p, r, j))
                 query_add(q, j->job_id);
         return 0;
     }
