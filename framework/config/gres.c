@@ -89,29 +89,17 @@ static int gres_build(struct reader *r, struct record *rec, struct spur_error *e
     return 0;
 }
 
+static int gres_take(struct reader *r, struct record *rec, void *arg, struct spur_error *err)
+{
+    (void)arg;
+    if (gres_build(r, rec, err) < 0)
+        return reader_error(r, rec->file, rec->line, "gres", rec->values[GRES_NAME], err);
+    reader_note(r, rec->file, rec->line, rec->values[GRES_NAME] ? "Name" : "AutoDetect", rec->values[GRES_NAME] ? rec->values[GRES_NAME] : rec->values[GRES_AUTO],
+        CONFIG_ACTS, "");
+    return 0;
+}
+
 int gres_read(struct reader *r, const char *text, const char *file, struct spur_error *err)
 {
-    struct lex lex;
-    int rc;
-
-    lex_init(&lex, text, file, 1);
-    r->lex = &lex;
-    while ((rc = lex_line(&lex, err)) > 0) {
-        char *cursor = lex.buf.text;
-        struct record rec;
-
-        if ((rc = record_read(r, &cursor, gres_keys, "gres.conf", &rec, err)) < 0)
-            break;
-        if ((rc = gres_build(r, &rec, err)) < 0)
-            rc = reader_error(r, rec.file, rec.line, "gres", rec.values[GRES_NAME], err);
-        else
-            reader_note(r, rec.file, rec.line, rec.values[GRES_NAME] ? "Name" : "AutoDetect", rec.values[GRES_NAME] ? rec.values[GRES_NAME] : rec.values[GRES_AUTO],
-                CONFIG_ACTS, "");
-        record_fini(&rec);
-        if (rc < 0)
-            break;
-    }
-    lex_fini(&lex);
-    r->lex = NULL;
-    return rc;
+    return records_read(r, text, file, gres_keys, "gres.conf", gres_take, NULL, err);
 }

@@ -111,6 +111,30 @@ fail:
     return rc;
 }
 
+int records_read(struct reader *r, const char *text, const char *file, const struct record_key *keys, const char *head,
+                 int (*take)(struct reader *r, struct record *rec, void *arg, struct spur_error *err), void *arg, struct spur_error *err)
+{
+    struct lex lex;
+    int rc;
+
+    lex_init(&lex, text, file, 1);
+    r->lex = &lex;
+    while ((rc = lex_line(&lex, err)) > 0) {
+        char *cursor = lex.buf.text;
+        struct record rec;
+
+        if ((rc = record_read(r, &cursor, keys, head, &rec, err)) < 0)
+            break;
+        rc = take(r, &rec, arg, err);
+        record_fini(&rec);
+        if (rc < 0)
+            break;
+    }
+    lex_fini(&lex);
+    r->lex = NULL;
+    return rc;
+}
+
 void record_inherit(struct record *rec, const struct record *from, int except)
 {
     for (int i = 0; i < RECORD_KEYS; i++)

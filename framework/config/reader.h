@@ -43,6 +43,9 @@ int  reader_error(struct reader *r, const char *file, unsigned line, const char 
 struct config_note *reader_note(struct reader *r, const char *file, unsigned line, const char *key, const char *value, enum config_effect effect, const char *text);
 /* Reads the pairs of a line into `rec` (which starts empty). An unknown key is an error that names the nearest one. */
 int  record_read(struct reader *r, char **cursor, const struct record_key *keys, const char *head, struct record *rec, struct spur_error *err);
+/* A whole file of such lines: `take` gets each record, with r->lex at its line, and reports by reader_error. A negative code ends the reading. */
+int  records_read(struct reader *r, const char *text, const char *file, const struct record_key *keys, const char *head,
+                  int (*take)(struct reader *r, struct record *rec, void *arg, struct spur_error *err), void *arg, struct spur_error *err);
 /* Values of `from` where `rec` has none. */
 void record_inherit(struct record *rec, const struct record *from, int except);
 void record_fini(struct record *rec);

@@ -43,33 +43,23 @@ static int topology_build(const struct record *rec, struct spur_error *err)
     return 0;
 }
 
+static int topology_take(struct reader *r, struct record *rec, void *arg, struct spur_error *err)
+{
+    bool *said = arg;
+
+    if (topology_build(rec, err) < 0)
+        return reader_error(r, rec->file, rec->line, "topology", rec->values[TOPO_NAME], err);
+    if (!*said)
+        reader_note(r, rec->file, rec->line, "topology.conf", "", CONFIG_NO_EFFECT, "the network's topology does not steer placement in this version");
+    *said = true;
+    return 0;
+}
+
 int topology_read(struct reader *r, const char *text, const char *file, struct spur_error *err)
 {
-    struct lex lex;
     bool said = false;
-    int rc;
 
-    lex_init(&lex, text, file, 1);
-    r->lex = &lex;
-    while ((rc = lex_line(&lex, err)) > 0) {
-        char *cursor = lex.buf.text;
-        struct record rec;
-
-        if ((rc = record_read(r, &cursor, topology_keys, "topology.conf", &rec, err)) < 0)
-            break;
-        if ((rc = topology_build(&rec, err)) < 0)
-            rc = reader_error(r, rec.file, rec.line, "topology", rec.values[TOPO_NAME], err);
-        else if (!said) {
-            said = true;
-            reader_note(r, rec.file, rec.line, "topology.conf", "", CONFIG_NO_EFFECT, "the network's topology does not steer placement in this version");
-        }
-        record_fini(&rec);
-        if (rc < 0)
-            break;
-    }
-    lex_fini(&lex);
-    r->lex = NULL;
-    return rc;
+    return records_read(r, text, file, topology_keys, "topology.conf", topology_take, &said, err);
 }
 
 #define NOTE_CGROUP "jobs are not limited by control groups in this version"
@@ -91,29 +81,20 @@ static const struct record_key cgroup_keys[] = {
     { "SystemdTimeout", CONFIG_NO_EFFECT, NOTE_CGROUP, 28 },                  { "TaskAffinity", CONFIG_OBSOLETE, "removed from Slurm", 29 },
     { 0 } };
 
+static int cgroup_take(struct reader *r, struct record *rec, void *arg, struct spur_error *err)
+{
+    int rc = 0;
+
+    (void)arg;
+    for (size_t i = 0; cgroup_keys[i].name && rc == 0; i++)
+        if (word_starts(cgroup_keys[i].name, "Constrain") && rec->values[cgroup_keys[i].id] && value_bool(rec->values[cgroup_keys[i].id]) < 0) {
+            spur_fail(err, SPUR_EINVAL, "%s: \"%.40s\" is neither yes nor no", cgroup_keys[i].name, rec->values[cgroup_keys[i].id]);
+            rc = reader_error(r, rec->file, rec->line, cgroup_keys[i].name, rec->values[cgroup_keys[i].id], err);
+        }
+    return rc;
+}
+
 int cgroup_read(struct reader *r, const char *text, const char *file, struct spur_error *err)
 {
-    struct lex lex;
-    int rc;
-
-    lex_init(&lex, text, file, 1);
-    r->lex = &lex;
-    while ((rc = lex_line(&lex, err)) > 0) {
-        char *cursor = lex.buf.text;
-        struct record rec;
-
-        if ((rc = record_read(r, &cursor, cgroup_keys, "cgroup.conf", &rec, err)) < 0)
-            break;
-        for (size_t i = 0; cgroup_keys[i].name && rc == 0; i++)
-            if (word_starts(cgroup_keys[i].name, "Constrain") && rec.values[cgroup_keys[i].id] && value_bool(rec.values[cgroup_keys[i].id]) < 0) {
-                spur_fail(err, SPUR_EINVAL, "%s: \"%.40s\" is neither yes nor no", cgroup_keys[i].name, rec.values[cgroup_keys[i].id]);
-                rc = reader_error(r, rec.file, rec.line, cgroup_keys[i].name, rec.values[cgroup_keys[i].id], err);
-            }
-        record_fini(&rec);
-        if (rc < 0)
-            break;
-    }
-    lex_fini(&lex);
-    r->lex = NULL;
-    return rc;
+    return records_read(r, text, file, cgroup_keys, "cgroup.conf", cgroup_take, NULL, err);
 }
