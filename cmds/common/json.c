@@ -298,7 +298,7 @@ void json_node(struct json_writer *w, const Wire__NodeInfo *n)
     json_number(w, "cores", n->cores_per_socket);
     json_number(w, "threads", n->threads_per_core);
     json_number(w, "cpus", n->cpus);
-    json_number(w, "effective_cpus", n->cpus);
+    json_number(w, "effective_cpus", n->has_cpus_usable ? n->cpus_usable : n->cpus);
     json_number(w, "alloc_cpus", n->cpus_alloc);
     json_number(w, "alloc_idle_cpus", (int64_t)n->cpus - n->cpus_alloc);
     json_optional(w, "cpu_load", n->has_load_hundredths, false, n->load_hundredths);

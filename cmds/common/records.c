@@ -389,7 +389,7 @@ void record_node(struct record *r, const Wire__NodeInfo *n, bool details)
     record_pair(r, "CoresPerSocket", "%u ", n->cores_per_socket);
     record_line(r);
     record_pair(r, "CPUAlloc", "%u", n->cpus_alloc);
-    record_pair(r, "CPUEfctv", "%u", n->cpus);
+    record_pair(r, "CPUEfctv", "%u", n->has_cpus_usable ? n->cpus_usable : n->cpus);
     record_pair(r, "CPUTot", "%u", n->cpus);
     if (n->has_load_hundredths)
         record_pair(r, "CPULoad", "%u.%02u", n->load_hundredths / 100, n->load_hundredths % 100);
@@ -428,6 +428,8 @@ void record_node(struct record *r, const Wire__NodeInfo *n, bool details)
     record_pair(r, "Boards", "%u", n->boards ? n->boards : 1);
     if (n->core_spec)
         record_pair(r, "CoreSpecCount", "%u", n->core_spec);
+    if (n->cpu_spec_list)
+        record_pair(r, "CPUSpecList", "%s ", n->cpu_spec_list);
     if (n->mem_spec_mib)
         record_pair(r, "MemSpecLimit", "%" PRIu64, n->mem_spec_mib);
     record_line(r);
@@ -458,9 +460,13 @@ void record_node(struct record *r, const Wire__NodeInfo *n, bool details)
         struct str when;
 
         str_init(&when);
-        moment_print(n->reason_wall_s, r->time_format, r->now_s, &when);
+        if (n->reason_wall_s) {     /* a reason of slurm.conf has no hour */
+            str_addf(&when, " [%s@", n->reason_user ? n->reason_user : "");
+            moment_print(n->reason_wall_s, r->time_format, r->now_s, &when);
+            str_add_char(&when, ']');
+        }
         record_line(r);
-        record_pair(r, "Reason", "%s [%s@%s]", n->reason, n->reason_user ? n->reason_user : "", when.text);
+        record_pair(r, "Reason", "%s%s", n->reason, when.len ? when.text : "");
         str_fini(&when);
     }
     if (n->comment && *n->comment) {

@@ -217,6 +217,14 @@ static int global_store(struct reader *r, enum config_key key, const struct lex_
 
     if ((rc = value_read(row->type, pair->value, &read, warn, err)) < 0)
         return rc;
+    if ((key == CONF_FirstJobId || key == CONF_MaxJobCount) && !read.number) {
+        free(read.text);
+        return spur_fail(err, SPUR_EINVAL, "0 leaves no job: give 1 or more");
+    }
+    if (key == CONF_MinJobAge && *pair->value == '-') {
+        free(read.text);
+        return spur_fail(err, SPUR_EINVAL, "\"%.60s\" is less than zero", pair->value);
+    }
     if (key == CONF_SchedulerType && !scheduler_known(pair->value)) {
         free(read.text);
         return spur_fail(err, SPUR_EINVAL, "\"%.60s\" is neither sched/backfill nor sched/builtin", pair->value);

@@ -266,6 +266,8 @@ static int node_common(struct record *rec, struct config_node *n, struct str *od
         if (rc < 0)
             return spur_context(err, "CPUSpecList");
     }
+    if (n->core_spec && !config_node_usable_cpus(n))
+        return spur_fail(err, SPUR_EINVAL, "CoreSpecCount or CPUSpecList leaves no core for jobs");
     n->state = mem_copy(state);
     n->features = rec->values[NODE_FEATURES] && *rec->values[NODE_FEATURES] ? mem_copy(rec->values[NODE_FEATURES]) : NULL;
     n->reason = mem_copy(rec->values[NODE_REASON]);
@@ -354,6 +356,10 @@ static int node_build(struct reader *r, const char *head, struct record *rec, st
         struct config_node *n;
         uint32_t number = 0;
 
+        if (word_eq(name, "ALL")) {
+            rc = spur_fail(err, SPUR_EINVAL, "\"%.60s\" stands for all nodes: no node can have this name", name);
+            goto out;
+        }
         if (table_get_text(&c->node_by_name, name)) {
             rc = spur_fail(err, SPUR_EEXISTS, "node %.60s is named twice", name);
             goto out;

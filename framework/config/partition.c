@@ -142,11 +142,11 @@ static int time_of(const struct record *rec, int id, const char *name, uint32_t 
     return 0;
 }
 
-/* Memory by CPU or by node: one of the two. */
+/* Memory by CPU or by node: one of the two. That by node counts when both are there, as when one comes from PartitionName=DEFAULT. */
 static int memory_of(const struct record *rec, int by_cpu, int by_node, const char *name, uint64_t *cpu, uint64_t *node, bool *set, bool *is_cpu,
     struct spur_error *err)
 {
-    const char *text = rec->values[by_cpu] ? rec->values[by_cpu] : rec->values[by_node];
+    const char *text = rec->values[by_node] ? rec->values[by_node] : rec->values[by_cpu];
     uint64_t mib = 0;
 
     if (!text)
@@ -156,7 +156,7 @@ static int memory_of(const struct record *rec, int by_cpu, int by_node, const ch
     if (mib > INT64_MAX / 2)
         return spur_fail(err, SPUR_EINVAL, "%s: %.40s is out of range", name, text);
     *set = true;
-    *is_cpu = rec->values[by_cpu] != NULL;
+    *is_cpu = !rec->values[by_node];
     *(*is_cpu ? cpu : node) = mib;
     return 0;
 }
@@ -174,6 +174,8 @@ static int share_of(const struct record *rec, struct config_partition *p, struct
         snprintf(word, sizeof word, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
         if (colon && (!number_u32(colon + 1, &n) || n < 1 || n > 32767))
             return spur_fail(err, SPUR_EINVAL, "OverSubscribe: \"%.40s\" is not a number of jobs from 1 to 32767", colon + 1);
+        if (colon && !word_eq(word, "YES") && !word_eq(word, "FORCE"))
+            return spur_fail(err, SPUR_EINVAL, "OverSubscribe: \"%.40s\": only YES and FORCE take a number of jobs", text);
         if (word_eq(word, "EXCLUSIVE")) {
             p->exclusive_nodes = true;
             p->max_share = 0;
@@ -352,6 +354,8 @@ static int partition_build(struct reader *r, const struct record *rec, struct co
         return spur_fail(err, SPUR_EINVAL, "DefCPUPerGPU: \"%.40s\" is not a number", rec->values[PART_DEF_CPU_GPU]);
     if (rec->values[PART_DEF_MEM_GPU] && !number_u64(rec->values[PART_DEF_MEM_GPU], &p->def_mem_per_gpu))
         return spur_fail(err, SPUR_EINVAL, "DefMemPerGPU: \"%.40s\" is not a number", rec->values[PART_DEF_MEM_GPU]);
+    if (p->default_time_min != MINUTES_NOT_SET && p->default_time_min > p->max_time_min)
+        p->default_time_min = MINUTES_NOT_SET;      /* partitions_resolve says so; jobs get MaxTime, as in Slurm */
     p->job_defaults = job_defaults_text(p->def_cpu_per_gpu, p->def_mem_per_gpu);
     for (n = 0; rec->values[PART_STATE] && states[n] && !word_eq(states[n], rec->values[PART_STATE]); n++)
         ;
@@ -390,6 +394,8 @@ int partitions_resolve(struct reader *r, struct spur_error *err)
             continue;
         }
         reader_note(r, rec->file, rec->line, "PartitionName", p->name, CONFIG_ACTS,
+            rec->values[PART_DEFAULT_TIME] && p->default_time_min == MINUTES_NOT_SET && !word_eq(rec->values[PART_DEFAULT_TIME], "NONE") ?
+                "DefaultTime is more than MaxTime: MaxTime holds" :
             strpbrk(p->name, ",[") ? "one partition of this name: a list of names is not expanded" :
             p->max_share > 1 ? "OverSubscribe as NO: jobs do not share CPUs in this version" : "");
         if (p->is_default)

@@ -140,6 +140,24 @@ static void name_expand(const struct flatten *f, const char *name, struct str *o
     }
 }
 
+/* A name in an included file means the file beside that one, as in Slurm; if there is none, the one beside the main file. */
+static void name_place(const struct flatten *f, const char *from, struct str *name)
+{
+    const char *slash = strrchr(from, '/');
+    struct str beside;
+
+    if (!slash || name->text[0] == '/')
+        return;
+    str_init(&beside);
+    str_add_n(&beside, from, (size_t)(slash + 1 - from));
+    str_add(&beside, name->text);
+    if (source_exists(f->dir, beside.text)) {
+        str_clear(name);
+        str_add(name, beside.text);
+    }
+    str_fini(&beside);
+}
+
 static int flatten(struct flatten *f, const char *name, int depth, struct spur_error *err)
 {
     struct str text, inner;
@@ -171,6 +189,8 @@ static int flatten(struct flatten *f, const char *name, int depth, struct spur_e
         from = lex.at;
         str_clear(&inner);
         name_expand(f, include, &inner);
+        if (inner.len)
+            name_place(f, name, &inner);
         if ((rc = flatten(f, inner.text, depth + 1, err)) < 0) {
             spur_context(err, "%.80s line %u: include", name, lex.line);
             goto out;

@@ -102,7 +102,7 @@ static const struct words {
     { CONFIG_RECONFIG,   words_reconfig },
     { CONFIG_SELECT,     words_select,     .strict = true, .when_empty = "NONE" },
     { CONFIG_TASKPARAM,  words_taskparam,  .when_empty = "(null type)" },
-    { CONFIG_LOGTIME,    words_logtime,    .as_written = true },
+    { CONFIG_LOGTIME,    words_logtime,    .as_written = true, .when_empty = "iso8601_ms" },
     { CONFIG_PARTLIMITS, words_partlimits, .strict = true, .single = true },
     { CONFIG_PERIOD,     words_period,     .strict = true, .single = true },
 };

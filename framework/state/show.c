@@ -119,11 +119,11 @@ Wire__NodeInfo *node_info(const struct state *s, const struct node *n, uint64_t 
     SHOW(m, boot_wall_s, n->boot_wall_s);
     SHOW(m, agent_start_wall_s, n->agent_start_wall_s);
     SHOW(m, last_busy_wall_s, n->last_busy_wall_s);
-    if (n->heard_ms || n->load_hundredths)
+    if (n->registered || n->load_hundredths)
         SHOW(m, load_hundredths, n->load_hundredths);
     str_init(&text);
-    print_cpu_mem(c->cpus, c->mem_mib, &text);
-    str_addf(&text, ",billing=%u", c->cpus);
+    print_cpu_mem(config_node_usable_cpus(c), c->mem_mib, &text);
+    str_addf(&text, ",billing=%u", config_node_usable_cpus(c));
     print_gres(n, false, &text);
     m->cfg_tres = arena_take(a, &text);
     str_init(&text);
@@ -135,6 +135,8 @@ Wire__NodeInfo *node_info(const struct state *s, const struct node *n, uint64_t 
     m->instance_id = n->instance_id;
     m->instance_type = n->instance_type;
     SHOW(m, core_spec, c->core_spec);
+    m->cpu_spec_list = c->cpu_spec_list;
+    SHOW(m, cpus_usable, config_node_usable_cpus(c));
     SHOW(m, mem_spec_mib, c->mem_spec_mib);
     return m;
 }
@@ -161,7 +163,7 @@ Wire__PartitionInfo *partition_info(const struct state *s, const struct config_p
 {
     Wire__PartitionInfo *m = arena_alloc(a, sizeof *m);
     struct pairs p = { m, a, 56 };
-    uint64_t cpus = 0, mem = 0, gres[16] = { 0 };
+    uint64_t cpus = 0, usable = 0, mem = 0, gres[16] = { 0 };
     const char *names[16];
     unsigned count = 0;
     uint32_t nodes = 0;
@@ -172,6 +174,7 @@ Wire__PartitionInfo *partition_info(const struct state *s, const struct config_p
 
         nodes++;
         cpus += n->conf->cpus;
+        usable += config_node_usable_cpus(n->conf);
         mem += n->conf->mem_mib;
         for (uint32_t g = 0; g < n->gres_count; g++) {
             unsigned k = 0;
@@ -205,10 +208,13 @@ Wire__PartitionInfo *partition_info(const struct state *s, const struct config_p
     SHOW(m, max_cpus_per_node, c->max_cpus_per_node);
     m->alloc_nodes = c->alloc_nodes;
     str_init(&text);
-    print_cpu_mem(cpus, mem, &text);
-    str_addf(&text, "%snode=%u,billing=%llu", text.len ? "," : "", nodes, (unsigned long long)cpus);
+    print_cpu_mem(usable, mem, &text);
+    if (nodes)
+        str_addf(&text, "%snode=%u,billing=%llu", text.len ? "," : "", nodes, (unsigned long long)usable);
     for (unsigned k = 0; k < count; k++)
         str_addf(&text, ",gres/%s=%llu", names[k], (unsigned long long)gres[k]);
+    if (!text.len)
+        str_add(&text, "(null)");
     m->tres = arena_take(a, &text);
     m->show = arena_alloc(a, p.room * sizeof *m->show);
     config_show_partition(s->config, c, pair_add, &p);

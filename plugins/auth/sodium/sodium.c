@@ -333,5 +333,5 @@ static const struct spur_option sodium_options[] = {
 static const struct spur_auth_ops sodium_ops = {
     .size = sizeof sodium_ops, .prove = sodium_prove, .vouch = sodium_vouch, .check = sodium_check, .sign = sodium_sign, .verify = sodium_verify };
 
-SPUR_PLUGIN(auth, sodium, .about = "a key for each host; daemons vouch for their users", .caps = SPUR_CAP_HOST_IDENTITY, .options = sodium_options,
+SPUR_PLUGIN(auth, sodium, .about = "a key for each host; daemons vouch for their users", .stands_for = "slurm none", .caps = SPUR_CAP_HOST_IDENTITY, .options = sodium_options,
             .ops = &sodium_ops, .open = sodium_open, .reload = sodium_reload, .close = sodium_close);

@@ -42,7 +42,7 @@ static bool list_has(const char *list, const char *word)
     return false;
 }
 
-/* "M", "H:M:S" with or without "D-" in front, "D-H", "D-H:M": seconds; -1 when it is none of these. */
+/* "M", "H:M:S" with or without "D-" in front, "D-H", "D-H:M", UNLIMITED: seconds; -1 when it is none of these. */
 static int64_t seconds(const char *text)
 {
     int64_t days = 0, part[3] = { 0 };
@@ -50,6 +50,8 @@ static int64_t seconds(const char *text)
     int n = 0;
     char *end;
 
+    if (!strcasecmp(text, "UNLIMITED") || !strcasecmp(text, "INFINITE"))
+        return UINT32_MAX;
     if (dash) {
         days = strtoll(text, &end, 10);
         if (end != dash)

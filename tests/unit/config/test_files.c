@@ -70,6 +70,11 @@ START_TEST(includes)
     ck_assert_str_eq(c->notes[5].file, "slurm.conf");
     ck_assert_uint_eq(c->notes[5].line, 3);
     config_free(c);
+    text_write("sub/a.conf", "NodeName=a\nInclude %c-b.conf\nNodeName=d\n");      /* beside the file that includes it */
+    path = text_write("slurm.conf", "ClusterName=X\ninclude sub/a.conf # all\nPartitionName=p Nodes=ALL");
+    ck_assert_msg(config_load(path, false, &c, &err) == 0, "%s", err.text);
+    ck_assert_str_eq(c->partitions[0].nodes_text, "a,b,c,d");
+    config_free(c);
 }
 END_TEST
 
