@@ -297,6 +297,20 @@ static int steps_ask(struct squeue *q, struct client *c, const Wire__JobsRequest
     return client_stream(c, WIRE__MESSAGE_TYPE__STEPS, &request.base, WIRE__MESSAGE_TYPE__STEPS_PART, &wire__steps_reply__descriptor, step_part, q, number, err);
 }
 
+/* The bare record where that is all the format, the order and the choice of rows look at; else what they need beside the usual one. */
+static uint64_t jobs_fields(const struct squeue *q)
+{
+    bool is_bare = !q->json && q->over_s < 0 && q->under_s < 0;
+
+    for (size_t i = 0; i < q->columns.count; i++)
+        is_bare &= q->columns.list[i].field && q->columns.list[i].field->needs == JOB_FIELD_BARE;
+    for (size_t i = 0; i < q->rows.key_count; i++)
+        is_bare &= q->rows.fields[i]->needs == JOB_FIELD_BARE;
+    if (is_bare)
+        return JOB_FIELD_BARE;
+    return q->json ? ~UINT64_C(0) : (columns_needs(&q->columns) | rows_needs(&q->rows)) & ~(uint64_t)JOB_FIELD_BARE;
+}
+
 static int jobs_ask(struct squeue *q, struct client *c, Wire__JobsRequest *r, int *number, struct spur_error *err)
 {
     r->id_texts = q->jobs.words;           r->n_id_texts = q->jobs.count;
@@ -310,7 +324,7 @@ static int jobs_ask(struct squeue *q, struct client *c, Wire__JobsRequest *r, in
     r->licenses = q->licenses.words;       r->n_licenses = q->licenses.count;
     r->has_fields = r->has_hide_hidden = 1;
     r->hide_hidden = !q->all;
-    r->fields = q->json ? ~UINT64_C(0) : columns_needs(&q->columns) | rows_needs(&q->rows);
+    r->fields = jobs_fields(q);
     return client_stream(c, WIRE__MESSAGE_TYPE__JOBS, &r->base, WIRE__MESSAGE_TYPE__JOBS_PART, &wire__jobs_reply__descriptor, job_part, q, number, err);
 }
 

@@ -237,11 +237,12 @@ FIELD(work_dir) { text_or(out, SPEC(work_dir), ""); }
 
 #define S JOB_FIELD_SPEC
 #define T JOB_FIELD_TEXTS
+#define B JOB_FIELD_BARE
 #define F(name, letter, heading, needs, fn) { name, letter, heading, needs, show_##fn }
 const struct column_field job_fields[] = {
     F("Account", 'a', "ACCOUNT", S, account), F("AccrueTime", 0, "ACCRUE_TIME", 0, accrue), F("admin_comment", 0, "ADMIN_COMMENT", S, admin_comment),
-    F("AllocNodes", 0, "ALLOC_NODES", S, alloc_nodes), F("AllocSID", 0, "ALLOC_SID", S, alloc_sid), F("ArrayJobId", 'F', "ARRAY_JOB_ID", 0, array_job_id),
-    F("ArrayTaskId", 'K', "ARRAY_TASK_ID", 0, array_task_id), F("AssocId", 0, "ASSOC_ID", 0, zero), F("BatchFlag", 0, "BATCH_FLAG", S, batch_flag),
+    F("AllocNodes", 0, "ALLOC_NODES", S, alloc_nodes), F("AllocSID", 0, "ALLOC_SID", S, alloc_sid), F("ArrayJobId", 'F', "ARRAY_JOB_ID", B, array_job_id),
+    F("ArrayTaskId", 'K', "ARRAY_TASK_ID", B, array_task_id), F("AssocId", 0, "ASSOC_ID", 0, zero), F("BatchFlag", 0, "BATCH_FLAG", S, batch_flag),
     F("BatchHost", 'B', "EXEC_HOST", 0, batch_host), F("BoardsPerNode", 0, "BOARDS_PER_NODE", 0, zero), F("BurstBuffer", 0, "BURST_BUFFER", 0, null),
     F("BurstBufferState", 0, "BURST_BUFFER_STATE", 0, null), F("Cluster", 0, "CLUSTER", 0, cluster), F("ClusterFeature", 0, "CLUSTER_FEATURES", 0, null),
     F("Command", 'o', "COMMAND", S, command), F("Comment", 'k', "COMMENT", S, comment), F("Container", 0, "CONTAINER", 0, null), F("ContainerId", 0, "CONTAINER_ID", 0, null),
@@ -251,7 +252,7 @@ const struct column_field job_fields[] = {
     F("DerivedEC", 0, "DERIVED_EC", 0, derived), F("EligibleTime", 0, "ELIGIBLE_TIME", 0, eligible), F("EndTime", 'e', "END_TIME", 0, end), F("ExcNodes", 'x', "EXC_NODES", S, exc_nodes),
     F("Exclusive", 0, "EXCLUSIVE", S, oversubscribe), F("exit_code", 0, "EXIT_CODE", 0, exit_code), F("Feature", 'f', "FEATURES", S, features),
     F("Gres", 'b', "TRES_PER_NODE", S, tres_node), F("GroupId", 'G', "GROUP", 0, gid), F("GroupName", 'g', "GROUP", T, group), F("HetJobId", 0, "HET_JOB_ID", 0, na),
-    F("HetJobIdSet", 0, "HET_JOB_ID_SET", 0, na), F("HetJobOffset", 0, "HET_JOB_OFFSET", 0, na), F("JobArrayId", 'i', "JOBID", 0, job_array_id), F("JobId", 'A', "JOBID", 0, job_id),
+    F("HetJobIdSet", 0, "HET_JOB_ID_SET", 0, na), F("HetJobOffset", 0, "HET_JOB_OFFSET", 0, na), F("JobArrayId", 'i', "JOBID", B, job_array_id), F("JobId", 'A', "JOBID", B, job_id),
     F("LastSchedEval", 0, "LAST_SCHED_EVAL", 0, last_sched), F("Licenses", 'W', "LICENSES", S, licenses), F("LicensesAlloc", 0, "LICENSES_ALLOC", 0, null),
     F("MaxCPUs", 0, "MAX_CPUS", 0, num_cpus), F("MaxNodes", 0, "MAX_NODES", 0, max_nodes), F("mem-per-tres", 0, "MEM_PER_TRES", S, mem_per_tres), F("MCSLabel", 0, "MCSLABEL", 0, null),
     F("MinCPUs", 'c', "MIN_CPUS", S, min_cpus), F("MinMemory", 'm', "MIN_MEMORY", S, min_memory), F("MinTime", 0, "TIME_MIN", S, min_time), F("MinTmpDisk", 'd', "MIN_TMP_DISK", S, tmp),
@@ -259,19 +260,19 @@ const struct column_field job_fields[] = {
     F("NTPerCore", 0, "NTASKS_PER_CORE", S, per_core), F("NTPerNode", 0, "NTASKS_PER_NODE", S, per_node), F("NTPerSocket", 0, "NTASKS_PER_SOCKET", S, per_socket), F("NTPerBoard", 0, "NTASKS_PER_BOARD", 0, zero),
     F("NumCPUs", 'C', "CPUS", 0, num_cpus), F("NumNodes", 'D', "NODES", 0, num_nodes), F("NumTasks", 0, "TASKS", 0, num_tasks), F("Origin", 0, "ORIGIN", 0, not_here), F("OriginRaw", 0, "ORIGIN_RAW", 0, not_here),
     F("OverSubscribe", 'h', "OVER_SUBSCRIBE", S, oversubscribe), F("Shared", 0, "OVER_SUBSCRIBE", S, oversubscribe), F("PackJobId", 0, "HET_JOB_ID", 0, na), F("PackJobIdSet", 0, "HET_JOB_ID_SET", 0, na),
-    F("PackJobOffset", 0, "HET_JOB_OFFSET", 0, na), F("Partition", 'P', "PARTITION", 0, partition), F("PendingTime", 0, "PENDING_TIME", 0, pending), F("PreemptTime", 0, "PREEMPT_TIME", 0, preempt),
-    F("Prefer", 0, "PREFER", S, prefer), F("Priority", 'p', "PRIORITY", 0, priority), F("PriorityLong", 'Q', "PRIORITY", 0, priority_long), F("Profile", 0, "PROFILE", 0, profile),
+    F("PackJobOffset", 0, "HET_JOB_OFFSET", 0, na), F("Partition", 'P', "PARTITION", B, partition), F("PendingTime", 0, "PENDING_TIME", 0, pending), F("PreemptTime", 0, "PREEMPT_TIME", 0, preempt),
+    F("Prefer", 0, "PREFER", S, prefer), F("Priority", 'p', "PRIORITY", B, priority), F("PriorityLong", 'Q', "PRIORITY", B, priority_long), F("Profile", 0, "PROFILE", 0, profile),
     F("QOS", 'q', "QOS", S, qos), F("Reason", 'r', "REASON", 0, reason), F("ReasonList", 'R', "NODELIST(REASON)", T, reason_list), F("Reboot", 0, "REBOOT", 0, zero),
     F("ReqNodes", 'n', "REQ_NODES", S, req_nodes), F("ReqSwitch", 0, "REQ_SWITCH", S, req_switch), F("Requeue", 0, "REQUEUE", S, requeue), F("Reservation", 'v', "RESERVATION", S, reservation),
     F("ResizeTime", 0, "RESIZE_TIME", 0, na), F("RestartCnt", 0, "RESTART_COUNT", 0, restarts), F("Runtime", 0, "RUNTIME", 0, null), F("SchedNodes", 'Y', "SCHEDNODES", T, sched_nodes),
     F("SCT", 'z', "S:C:T", S, sct), F("SegmentSize", 0, "SEGMENT_SIZE", 0, na), F("SiblingsActive", 0, "ACTIVE_SIBLINGS", 0, not_here), F("SiblingsActiveRaw", 0, "ACTIVE_SIBLINGS_RAW", 0, not_here),
     F("SiblingsViable", 0, "VIABLE_SIBLINGS", 0, not_here), F("SiblingsViableRaw", 0, "VIABLE_SIBLINGS_RAW", 0, not_here), F("SLUID", 's', "SLUID", 0, empty), F("Sockets", 'H', "SOCKETS_PER_NODE", S, sockets),
-    F("SPerBoard", 0, "SOCKETS_PER_BOARD", 0, zero), F("StartTime", 'S', "START_TIME", 0, start), F("State", 'T', "STATE", 0, state), F("StateCompact", 't', "ST", 0, state_compact),
+    F("SPerBoard", 0, "SOCKETS_PER_BOARD", 0, zero), F("StartTime", 'S', "START_TIME", 0, start), F("State", 'T', "STATE", B, state), F("StateCompact", 't', "ST", B, state_compact),
     F("StdErr", 0, "STDERR", JOB_FIELD_PATHS, stderr), F("StdIn", 0, "STDIN", JOB_FIELD_PATHS, stdin), F("StdOut", 0, "STDOUT", JOB_FIELD_PATHS, stdout), F("SubmitTime", 'V', "SUBMIT_TIME", 0, submit),
     F("system_comment", 0, "SYSTEM_COMMENT", 0, null), F("Threads", 'J', "THREADS_PER_CORE", S, threads), F("TimeLeft", 'L', "TIME_LEFT", 0, time_left), F("TimeLimit", 'l', "TIME_LIMIT", 0, time_limit),
     F("TimeUsed", 'M', "TIME", 0, time_used), F("Tres", 0, "TRES_ALLOC", JOB_FIELD_TRES, tres), F("tres-alloc", 0, "TRES_ALLOC", JOB_FIELD_TRES, tres), F("tres-bind", 0, "TRES_BIND", S, tres_bind),
     F("tres-freq", 0, "TRES_FREQ", S, tres_freq), F("tres-per-job", 0, "TRES_PER_JOB", S, tres_job), F("tres-per-node", 0, "TRES_PER_NODE", S, tres_node), F("tres-per-socket", 0, "TRES_PER_SOCKET", S, tres_socket),
-    F("tres-per-task", 0, "TRES_PER_TASK", S, tres_task), F("UserId", 'U', "UID", 0, uid), F("UserName", 'u', "USER", 0, user), F("Wait4Switch", 0, "WAIT4SWITCH", S, wait4switch),
+    F("tres-per-task", 0, "TRES_PER_TASK", S, tres_task), F("UserId", 'U', "UID", B, uid), F("UserName", 'u', "USER", 0, user), F("Wait4Switch", 0, "WAIT4SWITCH", S, wait4switch),
     F("WCKey", 'w', "WCKEY", S, wckey), F("WorkDir", 'Z', "WORK_DIR", S, work_dir),
 };
 const size_t job_field_count = sizeof job_fields / sizeof *job_fields;

@@ -72,6 +72,7 @@ Wire__StepInfo *step_info(const struct state *s, const struct job *j, const stru
 #define JOB_FIELD_PATHS   8u    /* std_in, std_out, std_err expanded */
 #define JOB_FIELD_LAYOUT 16u    /* cpus_per_node, tasks_per_node */
 #define JOB_FIELD_TEXTS  32u    /* reason_text, dependency, why_there, sched_nodes, group, qos */
+#define JOB_FIELD_BARE   64u    /* alone: ids, tasks, state, flags, user id, partition, priority and start, and nothing else */
 
 /* Ids as users write them: "12", "12_3", "12_[1-4,7]". tasks: NULL when the whole job is meant. */
 int  job_id_parse(const char *text, uint32_t *job_id, struct bitmap *tasks, bool *has_tasks, struct spur_error *err);

@@ -194,13 +194,20 @@ static const char *pending_reason(const struct state *s, const struct job *j, in
     return job_reason_name(why != REASON_None ? (unsigned)why : j->advice);
 }
 
+/* When it started, or is expected to; 0: not known. */
+static int64_t shown_start(const struct job *j, int64_t now)
+{
+    if (j->state != JOB_PENDING)
+        return j->start_wall_s;
+    return j->advice_start_wall_s ? j->advice_start_wall_s : j->begin_wall_s > now ? j->begin_wall_s : 0;
+}
+
 static void fill_times(const struct state *s, const struct job *j, Wire__JobInfo *m, int64_t now)
 {
     bool limited = j->time_limit_min < MINUTES_NOT_SET;
-    int64_t start = j->start_wall_s, end = j->end_wall_s, run = 0;
+    int64_t start = shown_start(j, now), end = j->end_wall_s, run = 0;
 
     if (j->state == JOB_PENDING) {
-        start = j->advice_start_wall_s ? j->advice_start_wall_s : j->begin_wall_s > now ? j->begin_wall_s : 0;
         end = start && limited ? start + 60 * (int64_t)j->time_limit_min : 0;
     } else if (job_state_is_end(j->state)) {
         run = j->alloc_count ? (j->end_cluster_ms - j->start_cluster_ms) / 1000 : 0;
@@ -233,15 +240,19 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
         fill_array(s, j, m, a);
     SHOW(m, state, j->state);
     SHOW_SOME(m, state_flags, j->flags);
-    m->reason = (char *)(pending ? pending_reason(s, j, now) : job_reason_name(j->reason));
     SHOW(m, uid, j->uid);
+    SHOW(m, priority, j->held_by_admin || j->held_by_user ? 0 : j->has_priority_set || !pending ? j->priority : j->priority_advice);
+    m->partition = j->partition ? j->partition : j->part_index < (s->config ? s->config->partition_count : 0) ? s->config->partitions[j->part_index].name : NULL;
+    if (fields == JOB_FIELD_BARE) {
+        SHOW_SOME(m, start_wall_s, shown_start(j, now));
+        return m;
+    }
+    m->reason = (char *)(pending ? pending_reason(s, j, now) : job_reason_name(j->reason));
     SHOW_SOME(m, gid, j->gid);
     m->user = j->user;
     m->name = j->name;
     SHOW_SOME(m, is_batch, j->is_batch);
-    SHOW(m, priority, j->held_by_admin || j->held_by_user ? 0 : j->has_priority_set || !pending ? j->priority : j->priority_advice);
     fill_times(s, j, m, now);
-    m->partition = j->partition ? j->partition : j->part_index < (s->config ? s->config->partition_count : 0) ? s->config->partitions[j->part_index].name : NULL;
     SHOW(m, time_limit_min, j->time_limit_min);
     if (j->time_limit_min == MINUTES_NOT_SET && j->part_index < (s->config ? s->config->partition_count : 0))
         m->time_limit_min = s->config->partitions[j->part_index].max_time_min;      /* what it will get */
