@@ -194,7 +194,7 @@ static int check_set(struct updater *u, const struct job *j)
         /* Notes may still be written on an ended job. */
         for (size_t i = 0; i < r->n_set; i++)
             if (!word_eq(r->set[i]->key, "Comment") && !word_eq(r->set[i]->key, "AdminComment") && !word_eq(r->set[i]->key, "Extra"))
-                return deny(u->out, u->err, REFUSE_JOB_DONE, "job %u", j->job_id);
+                return deny(u->out, u->err, REFUSE_JOB_DONE, NULL);
     }
     /* The record may have moved on from what was asked at submit: judge against what holds now. */
     spec->partition = arena_copy(u->arena, j->partition);
@@ -232,7 +232,7 @@ static int check_verb(struct updater *u, const struct job *j)
         break;
     }
     if (job_state_is_end(j->state) && u->r->verb != WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE && u->r->verb != WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE_HOLD)
-        return deny(u->out, u->err, REFUSE_JOB_DONE, "job %u", j->job_id);
+        return deny(u->out, u->err, REFUSE_JOB_DONE, NULL);
     return 0;
 }
 
