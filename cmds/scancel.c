@@ -93,7 +93,7 @@ static const struct option_row rows[] = {
 };
 static const struct option_table table = {
     "scancel", "Usage: scancel [OPTIONS] [JOB[_TASKS][.STEP] ...]\nEnds jobs, array tasks or steps, or sends them a signal.\n", rows, sizeof rows / sizeof *rows,
-    "cron sibling admin-comment autocomplete", "c", 1, false };
+    "cron sibling admin-comment", "c", 1, false };
 
 static bool needs(const struct scancel *s)
 {

@@ -56,7 +56,7 @@ static const struct option_table table = {
     "  hold|uhold|release|requeue|requeuehold|top JOB[,JOB...]\n"
     "  ping | reconfigure | shutdown | completing | wait_job JOB | write batch_script JOB [FILE|-] | errnumstr N | version\n\n"
     "Without a command it reads commands from its input.\n",
-    rows, sizeof rows / sizeof *rows, "federation sibling uid yaml autocomplete", "u", 1, true };
+    rows, sizeof rows / sizeof *rows, "federation sibling uid yaml", "u", 1, true };
 
 /* ---- asking --------------------------------------------------------------------------------------------------------------------- */
 
@@ -240,6 +240,16 @@ static const struct verb verbs[] = {
     { "bbstat", 2, run_refused }, { "dwstat", 2, run_refused },
 };
 
+/* For the completion of a shell: what is not refused. */
+static void verbs_print(void)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (verbs[i].run != run_refused)
+            puts(verbs[i].name);
+    for (size_t i = 0; i < scontrol_change_count; i++)
+        puts(scontrol_changes[i].name);
+}
+
 static int run_words(struct scontrol *s, int argc, char **argv)
 {
     const struct verb *v = verb_find(verbs, sizeof verbs / sizeof *verbs, argv[0]);
@@ -314,6 +324,8 @@ int cmd_scontrol(int argc, char **argv)
     struct scontrol s = { 0 };
     int first, rc;
 
+    if (argc > 1 && !strcmp(argv[1], "--autocomplete"))
+        verbs_print();
     if ((rc = options_environment(&table, &s)) || (rc = options_read(&table, argc, argv, &s, &first)))
         return rc == OPTIONS_DONE ? 0 : rc;
     /* Options may stand behind the verb too: scontrol show job -d 12, scontrol show nodes --json. */

@@ -99,7 +99,7 @@ static const struct option_row rows[] = {
 };
 static const struct option_table table = {
     "sinfo", "Usage: sinfo [OPTIONS]\nShows partitions and nodes.\n", rows, sizeof rows / sizeof *rows,
-    "federation yaml helpstate helpformat helpFormat autocomplete", "", 1, false };
+    "federation yaml helpstate helpformat helpFormat", "", 1, false };
 
 /* ---- one look ---------------------------------------------------------------------------------------------------------------------- */
 

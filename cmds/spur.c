@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "cmds/commands.h"
 
 static const struct { const char *name; int (*run)(int, char **); const char *folder, *about; } commands[] = {
@@ -44,6 +45,11 @@ int main(int argc, char **argv)
     }
     if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
         printf("spur %s\n", PACKAGE_VERSION);
+        return 0;
+    }
+    if (word_starts(name, "--autocomplete")) {      /* for the completion of a shell */
+        for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+            puts(commands[i].name);
         return 0;
     }
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))

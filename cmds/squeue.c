@@ -147,7 +147,6 @@ static const struct option_row rows[] = {
     { "users", 0, OPTION_VALUE, "LIST", NULL, take_users, NULL },
     { "verbose", 'v', OPTION_NONE, NULL, NULL, take_verbose, "say who was asked and how much came" },
     { "local", 0, OPTION_NONE, NULL, "SQUEUE_LOCAL", take_nothing, NULL },
-    { "autocomplete", 0, OPTION_VALUE, NULL, NULL, NULL, NULL },
 };
 static const struct option_table table = {
     "squeue", "Usage: squeue [OPTIONS]\nShows the jobs that wait, run or have just ended.\n", rows, sizeof rows / sizeof *rows,

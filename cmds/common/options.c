@@ -123,6 +123,23 @@ void options_help(const struct option_table *t)
     printf("\n  %-34s %s\n  %-34s %s\n", "    --help", "this text", "-V, --version", "the Slurm generation this command speaks");
 }
 
+/* --autocomplete[=START]: the options as a shell would complete them, one a line; "=" behind those that take a value. */
+static void options_words_print(const struct option_table *t, const char *start)
+{
+    size_t n = start ? strlen(start) : 0;
+
+    for (size_t i = 0; i < t->count; i++) {
+        const struct option_row *r = &t->rows[i];
+
+        if (!r->help || !r->take || !r->name)
+            continue;
+        if (!n || (n <= strlen(r->name) + 2 && !strncmp("--", start, n < 2 ? n : 2) && (n < 3 || !strncmp(r->name, start + 2, n - 2))))
+            printf("--%s%s\n", r->name, r->argument == OPTION_VALUE ? "=" : "");
+    }
+    if (!n)
+        puts("--help\n--version");
+}
+
 /* The word behind an option that may take it; "-" alone is one. */
 static const char *next_if_word(const struct option_row *r, int argc, char **argv, int *i, int words)
 {
@@ -166,6 +183,10 @@ static int read_words(const struct option_table *t, int argc, char **argv, int f
             }
             if (source == FROM_COMMAND_LINE && n == 7 && !strncmp(arg + 2, "version", 7)) {
                 puts(SLURM_GENERATION);
+                return OPTIONS_DONE;
+            }
+            if (source == FROM_COMMAND_LINE && n == 12 && !strncmp(arg + 2, "autocomplete", 12)) {
+                options_words_print(t, value);
                 return OPTIONS_DONE;
             }
             if (!r && !many && n > 0 && (known = list_starts(t->refused, arg + 2, &known_len)))

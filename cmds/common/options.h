@@ -44,7 +44,7 @@ struct option_table {
 /* Reads argv from argv[1]. Options may be --name value, --name=value, unambiguous prefixes, -xvalue, -x value, bundled letters.
  * *first: index of the first word that is no option (words are moved behind the options unless stops_at_word). On failure
  * prints the sentence and a hint to stderr as Slurm's commands do and returns the exit code to use; 0 when fine. --help, --usage and
- * --version print and return OPTIONS_DONE. */
+ * --version print and return OPTIONS_DONE. --autocomplete prints the long options for a shell's completion. */
 #define OPTIONS_DONE (-1)
 int options_read(const struct option_table *t, int argc, char **argv, void *request, int *first);
 /* The environment twins of all rows; a flag is set by an empty value, "yes" or a number other than 0. Returns the exit code to use, 0 when fine. */

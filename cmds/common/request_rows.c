@@ -838,7 +838,7 @@ static const struct request_row rows[] = {
     ROW(S, "whole", 0, NONE, NULL, NULL, "SLURM_WHOLE", take_whole, "all CPUs of the job's nodes for the step (the default)"),
 };
 
-#define REFUSED_ALL "acctg-freq autocomplete bb bbf cluster-constraint consolidate-segments container container-id context core-spec cpu-freq delay-boot gid " \
+#define REFUSED_ALL "acctg-freq bb bbf cluster-constraint consolidate-segments container container-id context core-spec cpu-freq delay-boot gid " \
     "gpu-freq gres-flags mcs-label mem-update network oom-kill-step power reboot resources resv-ports runtime spread-segments stepmgr thread-spec time-min " \
     "tres-bind uid use-min-nodes "
 
