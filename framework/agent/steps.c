@@ -476,10 +476,52 @@ static void adopt_folder(struct agent *a, const char *folder)
     if (link >= 0) {
         log_line(SPUR_LOG_INFO, "%s adopted, supervisor %u", folder, st->pid);
         step_linked(s, link);
-    } else {
-        supervisor_lost(s, err.text);
     }
     wire__step_state__free_unpacked(st, NULL);
+}
+
+static bool is_alive_besides(const struct identity *n, const struct agent_step *s)
+{
+    const struct agent_step *o;
+
+    for (size_t i = 0; (o = table_next(&n->steps, &i)); )
+        if (o != s && o->link && o->job_id == s->job_id && o->attempt == s->attempt)
+            return true;
+    return false;
+}
+
+/* A batch script that vanished with its supervisor while no agent was there, as when the whole machine went: there is no end to report. The
+ * registration does not name it, and the job goes back to the queue or ends as NODE_FAIL. */
+static void batch_vanished(struct agent_step *s)
+{
+    Wire__StepState *st = state_read(s->node->agent, s->folder);
+
+    log_line(SPUR_LOG_WARN, "job %u.batch: gone with its supervisor while no agent ran", s->job_id);
+    if (st && !strcmp(st->boot_id, boot_id()))
+        for (int round = 0; round < 3 && kill_sessions(st) > 0; round++)
+            ;
+    wire__step_state__free_unpacked(st, NULL);
+    step_end(s);
+}
+
+static void adopt_lost(struct identity *n)
+{
+    struct agent_step *s;
+
+    for (size_t i = 0; (s = table_next(&n->steps, &i)); ) {
+        Wire__StepState *st;
+        bool has_ended;
+
+        if (s->link || !s->adopted || s->phase != STEP_RUNNING)
+            continue;
+        st = state_read(n->agent, s->folder);
+        has_ended = (st && st->ended) || end_in_spool(s);
+        wire__step_state__free_unpacked(st, NULL);
+        if (s->step_id == STEP_BATCH && !has_ended && !is_alive_besides(n, s))
+            batch_vanished(s);
+        else
+            supervisor_lost(s, "it does not answer");
+    }
 }
 
 void steps_adopt(struct agent *a)
@@ -502,6 +544,8 @@ void steps_adopt(struct agent *a)
         free(names[i]);
     }
     free(names);
+    for (size_t i = 0; i < a->count; i++)
+        adopt_lost(&a->nodes[i]);
 }
 
 void steps_detach(struct identity *n)

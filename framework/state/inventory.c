@@ -88,10 +88,10 @@ static bool has_rebooted(const struct node *n, const Wire__NodeInventory *v)
     return n->boot_wall_s && v->has_boot_wall_s && v->boot_wall_s > n->boot_wall_s + 900;
 }
 
-static bool lists_step(const Wire__NodeInventory *v, uint32_t job_id, uint32_t attempt)
+static bool lists_batch(const Wire__NodeInventory *v, uint32_t job_id, uint32_t attempt)
 {
     for (size_t i = 0; i < v->n_steps; i++)
-        if (v->steps[i]->job_id == job_id && v->steps[i]->attempt == attempt)
+        if (v->steps[i]->job_id == job_id && v->steps[i]->step_id == STEP_BATCH && v->steps[i]->attempt == attempt)
             return true;
     return false;
 }
@@ -106,7 +106,7 @@ static void lose_jobs(struct doing *d, struct node *n, const Wire__NodeInventory
 
         if (!a || a->gone)
             continue;
-        if (all || (j->is_batch && a == j->allocs && a->started && !(j->flags & JOB_FLAG_COMPLETING) && !lists_step(v, j->job_id, j->attempt)))
+        if (all || (j->is_batch && a == j->allocs && a->started && !(j->flags & JOB_FLAG_COMPLETING) && !lists_batch(v, j->job_id, j->attempt)))
             job_lost_on(d, j, (uint32_t)(a - j->allocs), why);
     }
 }
