@@ -24,7 +24,7 @@
 #define CALL_MS 10000               /* MessageTimeout's default */
 #define WAIT_MS 600000              /* client_wait: how long the cluster may be away before it gives up */
 #define CONNECT_MS 2500             /* one controller */
-#define PAUSE_MS 100                /* between two rounds, doubled up to PAUSE_MAX_MS */
+#define PAUSE_MS 10                 /* between two rounds, doubled up to PAUSE_MAX_MS */
 #define PAUSE_MAX_MS 500
 #define SOCKS_MAX 16
 

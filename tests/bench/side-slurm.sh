@@ -87,7 +87,8 @@ slurm_up() {
             [ "$i" = 1 ] && slurm_agent=$!
         done
     fi
-    until [ "$(slurm_run sinfo -h -t idle -o %D 2>/dev/null)" = "$nodes" ]; do
+    # Nodes that are switched off are idle too, and say "idle~".
+    until [ "$(slurm_run sinfo -h -o '%D %T' 2>/dev/null | grep ' idle' | cut -d' ' -f1)" = "$nodes" ]; do
         [ $SECONDS -gt $deadline ] && { echo "reference: not all nodes came up" >&2; cat "$d"/*.out | tail -5 >&2; return 1; }
         sleep 0.2
     done

@@ -22,5 +22,6 @@ spur_pid() {
 }
 spur_kill() { kill -9 "$(spur_pid controller)"; while [ -n "$(spur_pid controller)" ]; do sleep 0.01; done; }
 spur_start() {
-    SPUR_SANDBOX_OF=$work/spur SPUR_SANDBOX_NAME=ctl1 setsid "$prefix/sbin/spurctld" -D -f "$work/spur/etc/ctl1/slurm.conf" -N ctl1 >>"$work/spur/log/ctl1.log" 2>&1 </dev/null &
+    (SPUR_SANDBOX_OF=$work/spur SPUR_SANDBOX_NAME=ctl1 setsid "$prefix/sbin/spurctld" -D -f "$work/spur/etc/ctl1/slurm.conf" -N ctl1 \
+        >>"$work/spur/log/ctl1.log" 2>&1 </dev/null &)
 }
