@@ -88,6 +88,7 @@ struct config_partition {
     char    *name;
     char    *nodes_text;                /* ranged, sorted, as show partition prints Nodes= */
     struct bitmap nodes;                /* index into config->nodes */
+    uint64_t least_mem_mib;             /* memory of its smallest node; 0: no nodes. config_partition_measure() after nodes has changed */
     bool     is_default, hidden, root_only, req_resv, lln, exclusive_user, disable_root_jobs;
     bool     exclusive_nodes;           /* OverSubscribe=EXCLUSIVE */
     char    *state;                     /* UP DOWN DRAIN INACTIVE */
@@ -192,6 +193,7 @@ void config_show_user(const char *name, struct str *out);
 void config_show_partition(const struct config *c, const struct config_partition *p, void (*row)(void *arg, const char *key, const char *value), void *arg);
 /* The pairs of `show node` that follow from the files; State is that of a node that has not answered yet. `n` is one of c->nodes. */
 void config_show_node(const struct config *c, const struct config_node *n, void (*row)(void *arg, const char *key, const char *value), void *arg);
+void config_partition_measure(const struct config *c, struct config_partition *p);
 void config_partition_totals(const struct config *c, const struct config_partition *p, uint64_t *cpus, uint64_t *nodes, uint64_t *mem_mib);
 /* CPUs of a node less those of CoreSpecCount or CPUSpecList: CPUEfctv. */
 uint32_t config_node_usable_cpus(const struct config_node *n);

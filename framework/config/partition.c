@@ -281,6 +281,7 @@ static int nodes_of(struct reader *r, const struct record *rec, struct config_pa
         return 0;
     if ((rc = nodes_of_list(r, rec->values[PART_NODES], &p->nodes, err)) < 0)
         return spur_context(err, "Nodes");
+    config_partition_measure(c, p);
     names = hostlist_create();
     for (size_t i = bitmap_first(&p->nodes); i < c->node_count; i = bitmap_next(&p->nodes, i))
         hostlist_add(names, c->nodes[i].name);

@@ -230,6 +230,14 @@ void config_partition_totals(const struct config *c, const struct config_partiti
     }
 }
 
+void config_partition_measure(const struct config *c, struct config_partition *p)
+{
+    p->least_mem_mib = 0;
+    for (size_t i = bitmap_first(&p->nodes); i < p->nodes.bits && i < c->node_count; i = bitmap_next(&p->nodes, i))
+        if (!p->least_mem_mib || c->nodes[i].mem_mib < p->least_mem_mib)
+            p->least_mem_mib = c->nodes[i].mem_mib;
+}
+
 void config_show_partition(const struct config *c, const struct config_partition *p, void (*row)(void *arg, const char *key, const char *value), void *arg)
 {
     uint64_t cpus, nodes, mem;

@@ -96,7 +96,40 @@ static uint32_t asked_cpus(const struct job *j)
     return cpus > UINT32_MAX ? UINT32_MAX : (uint32_t)cpus;
 }
 
-static void fill_tres(const struct job *j, const Wire__JobSpec *spec, Wire__JobInfo *m, struct arena *a)
+static const struct config_partition *job_part(const struct state *s, const struct job *j)
+{
+    return s->config && j->part_index < s->config->partition_count ? &s->config->partitions[j->part_index] : NULL;
+}
+
+/* A job that asked for no memory gets what the partition or the cluster gives: that is what its record says. */
+static void memory_default(const struct state *s, const struct job *j, Wire__JobSpec *spec)
+{
+    const struct config_partition *part = job_part(s, j);
+
+    if (!part || spec->has_mem_per_node_mib || spec->mem_per_cpu_mib || spec->mem_per_gpu_mib)
+        return;
+    if (part->def_mem_per_cpu || part->def_mem_per_node) {
+        spec->mem_per_cpu_mib = part->def_mem_per_cpu;
+        spec->mem_per_node_mib = part->def_mem_per_cpu ? 0 : part->def_mem_per_node;
+    } else if (config_number(s->config, CONF_DefMemPerCPU) > 0) {
+        spec->mem_per_cpu_mib = (uint64_t)config_number(s->config, CONF_DefMemPerCPU);
+    } else if (config_number(s->config, CONF_DefMemPerNode) > 0) {
+        spec->mem_per_node_mib = (uint64_t)config_number(s->config, CONF_DefMemPerNode);
+    }
+    spec->has_mem_per_cpu_mib = spec->mem_per_cpu_mib != 0;
+    spec->has_mem_per_node_mib = spec->mem_per_node_mib != 0;
+}
+
+/* What a job gets that asks for all memory of its nodes, or for none in particular where memory is given out: the least it can be. */
+static uint64_t memory_whole(const struct state *s, const struct job *j)
+{
+    const struct config_partition *part = job_part(s, j);
+    const char *cr = s->config ? config_text(s->config, CONF_SelectTypeParameters) : NULL;
+
+    return part && cr && (strstr(cr, "MEMORY") || strstr(cr, "Memory")) ? part->least_mem_mib * j->min_nodes : 0;
+}
+
+static void fill_tres(const struct state *s, const struct job *j, const Wire__JobSpec *spec, Wire__JobInfo *m, struct arena *a)
 {
     struct totals asked = { 0 }, held = { 0 }, typed = { 0 };
     uint64_t cpus = asked_cpus(j), mem = 0, gpus = 0;
@@ -116,6 +149,7 @@ static void fill_tres(const struct job *j, const Wire__JobSpec *spec, Wire__JobI
         mem = spec->mem_per_cpu_mib * cpus;
     else if (spec->has_mem_per_gpu_mib)
         mem = spec->mem_per_gpu_mib * gpus;
+    mem = mem ? mem : memory_whole(s, j);
     m->req_tres = tres_print(cpus, mem, j->min_nodes, cpus, &asked, a);
     if (!j->alloc_count)
         return;
@@ -270,10 +304,12 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
     SHOW_SOME(m, attempt, j->attempt);
     if (fields & (JOB_FIELD_SPEC | JOB_FIELD_TRES | JOB_FIELD_PATHS))
         spec = job_spec(j, a);
+    if (spec)
+        memory_default(s, j, spec);
     if (fields & JOB_FIELD_SPEC)
         m->spec = spec;
     if (fields & JOB_FIELD_TRES && spec)
-        fill_tres(j, spec, m, a);
+        fill_tres(s, j, spec, m, a);
     if (fields & JOB_FIELD_PATHS && spec)
         fill_paths(j, spec, m, a);
     if (fields & JOB_FIELD_LAYOUT && j->alloc_count) {

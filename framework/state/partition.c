@@ -75,6 +75,7 @@ static int nodes_set(struct state *s, struct config_partition *p, const char *li
     p->nodes_text = str_take(&text);
     bitmap_fini(&p->nodes);
     p->nodes = nodes;
+    config_partition_measure(s->config, p);
     return 0;
 }
 
