@@ -304,7 +304,7 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
     SHOW_SOME(m, attempt, j->attempt);
     if (fields & (JOB_FIELD_SPEC | JOB_FIELD_TRES | JOB_FIELD_PATHS))
         spec = job_spec(j, a);
-    if (spec)
+    if (spec && fields & JOB_FIELD_TRES)        /* a list without resources shows what was asked for */
         memory_default(s, j, spec);
     if (fields & JOB_FIELD_SPEC)
         m->spec = spec;
