@@ -59,7 +59,7 @@ MinJobAge=10
 SlurmdParameters=config_overrides
 CONF
     if [ "${2:-}" = emulated ]; then    # as a cloud's nodes that are switched off: no daemon stands behind them
-        printf 'SuspendProgram=/bin/true\nResumeProgram=/bin/true\nSuspendTime=3600\n'
+        printf 'SuspendProgram=/bin/true\nResumeProgram=/bin/true\nSuspendTime=3600\nPrivateData=cloud\n'
         printf 'NodeName=n[1-%d] NodeAddr=127.0.0.1 CPUs=8 RealMemory=1000 State=CLOUD\n' "$n"
     else
         for ((i = 1; i <= n; i++)); do printf 'NodeName=n%d NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d CPUs=8 RealMemory=1000\n' "$i" $((slurm_port + i)); done
