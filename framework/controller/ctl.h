@@ -89,6 +89,7 @@ int64_t ctl_cluster_ms(struct ctl *c);
 void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, const uint8_t *body);
 void dispatch_opened(void *ctl, struct rpc_conn *conn);
 void dispatch_closed(void *ctl, struct rpc_conn *conn, const struct spur_error *why);
+void dispatch_forget_all(struct ctl *c);        /* after rpc_destroy, which says nothing of each connection */
 struct peer *ctl_peer(struct ctl *c, uint64_t number);                  /* NULL: gone */
 void ctl_send(struct ctl *c, uint64_t conn, uint16_t type, uint64_t seq, const ProtobufCMessage *body);
 void ctl_refuse(struct ctl *c, uint64_t conn, uint64_t seq, const struct spur_error *err, int slurm_errno);

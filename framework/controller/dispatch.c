@@ -609,6 +609,21 @@ void dispatch_opened(void *ctl, struct rpc_conn *conn)
     table_put(&c->conns, p->number, p);
 }
 
+static void peer_free(struct peer *p)
+{
+    query_drop_all(p);
+    free(p->nodes);
+    free(p);
+}
+
+void dispatch_forget_all(struct ctl *c)
+{
+    struct peer *p;
+
+    for (size_t i = 0; (p = table_next(&c->conns, &i)); )
+        peer_free(p);
+}
+
 void dispatch_closed(void *ctl, struct rpc_conn *conn, const struct spur_error *why)
 {
     struct ctl *c = ctl;
@@ -620,9 +635,7 @@ void dispatch_closed(void *ctl, struct rpc_conn *conn, const struct spur_error *
         return;
     }
     table_del(&c->conns, p->number);
-    query_drop_all(p);
     waits_forget(c, p->number);
     nodes_gone(c, p);
-    free(p->nodes);
-    free(p);
+    peer_free(p);
 }

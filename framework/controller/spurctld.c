@@ -523,6 +523,7 @@ static void ctl_free(struct ctl *c)
     blobs_destroy(c);
     plan_destroy(c->plan);
     state_destroy(c->state);
+    dispatch_forget_all(c);
     table_fini(&c->conns);
     watch_destroy(c);
     free(c->agent_of);
@@ -571,8 +572,8 @@ static int options_read(int argc, char **argv, struct options *o)
 int spurctld_main(int argc, char **argv)
 {
     struct options o = { 0 };
-    struct ctl *c = mem_alloc(sizeof *c);
     struct spur_error err = { 0 };
+    struct ctl *c;
     const char *log;
     char pid[PATH_MAX];
     uv_loop_t loop;
@@ -580,6 +581,7 @@ int spurctld_main(int argc, char **argv)
 
     if (rc)
         return rc < 0 ? 1 : 0;
+    c = mem_alloc(sizeof *c);
     if (sodium_init() < 0 || config_load(o.conf, false, &c->file_config, &err) < 0) {
         fprintf(stderr, "%s: fatal: %s\n", argv[0], err.code ? err.text : "libsodium does not start");
         return 1;
