@@ -83,7 +83,7 @@ static int read_all(int fd, struct script *s, struct spur_error *err)
     return 0;
 }
 
-/* As Slurm: a name with a slash is itself; else the current folder first, then an executable file of PATH; last the current folder again. */
+/* As Slurm: a name with a slash is itself; else the current folder first, then a file of PATH that can be read; last the current folder again. */
 static char *script_find(struct request *r, const char *name)
 {
     const char *path = getenv("PATH");
@@ -95,7 +95,7 @@ static char *script_find(struct request *r, const char *name)
         size_t n = strcspn(p, ":");
         char *full = n ? arena_printf(&r->arena, "%.*s/%s", (int)n, p, name) : arena_copy(&r->arena, name);
 
-        if (path_is_program(full))
+        if (stat(full, &st) == 0 && S_ISREG(st.st_mode) && access(full, R_OK) == 0)
             return request_path(r, full);
     }
     return request_path(r, name);
@@ -163,14 +163,6 @@ static int directives_take(const struct option_table *table, struct request *r, 
     return 0;
 }
 
-/* What a script may not say for the command itself. */
-static void command_words_forget(struct request *r, const struct request *typed)
-{
-    r->wrap = typed->wrap;
-    r->parsable = typed->parsable;
-    r->test_only = typed->test_only;
-}
-
 static int options_all(struct option_table *table, struct request *r, struct request *typed, struct script *s, int argc, char **argv)
 {
     struct spur_error err = { 0 };
@@ -195,7 +187,7 @@ static int options_all(struct option_table *table, struct request *r, struct req
     }
     if ((rc = directives_take(table, r, s)))
         return rc;
-    command_words_forget(r, typed);
+    r->wrap = typed->wrap;              /* a script cannot name another one; --parsable and --test-only count there as in Slurm */
     r->verbose = 0;
     if ((rc = options_environment(table, r)))
         return rc;

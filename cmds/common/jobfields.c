@@ -105,7 +105,12 @@ FIELD(empty) { (void)row; (void)out; }
 FIELD(batch_flag) { str_add(out, SPEC(is_batch) ? "1" : "0"); }
 FIELD(batch_host) { text_or(out, J->batch_host, "n/a"); }
 FIELD(cluster) { text_or(out, ROW->cluster, ""); }
-FIELD(command) { text_or(out, SPEC(command), "(null)"); }
+FIELD(command)
+{
+    text_or(out, SPEC(command), "(null)");
+    for (size_t i = 0; J->spec && J->spec->command && i < J->spec->n_argv; i++)
+        str_addf(out, " %s", J->spec->argv[i]);
+}
 FIELD(comment) { text_or(out, SPEC(comment), "(null)"); }
 FIELD(contiguous) { str_add(out, SPEC(contiguous) ? "1" : "0"); }
 static void star_or(struct str *out, uint32_t n) { if (n) number(out, n); else str_add(out, "*"); }

@@ -68,6 +68,13 @@ static void where_print(const struct option_table *t, const char *where)
         fprintf(stderr, "error: %s: ", where);
 }
 
+/* The last line of a complaint about the shape of an option, and the exit code. */
+static int read_on(const struct option_table *t)
+{
+    fprintf(stderr, "Try \"%s --help\" for more information\n", t->command);
+    return t->unknown_exit;
+}
+
 static int unknown(const struct option_table *t, const char *word, size_t n, const char *where)
 {
     const char **names = mem_array(t->count + 1, sizeof *names);
@@ -82,9 +89,8 @@ static int unknown(const struct option_table *t, const char *word, size_t n, con
     near = word_nearest(name, names);
     where_print(t, where);
     fprintf(stderr, "unrecognized option '--%s'%s%s%s\n", name, near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
-    fprintf(stderr, "Try \"%s --help\" for more information\n", t->command);
     free(names);
-    return t->unknown_exit;
+    return read_on(t);
 }
 
 static int refused(const struct option_table *t, const char *name, size_t n, const char *where)
@@ -194,7 +200,7 @@ static int read_words(const struct option_table *t, int argc, char **argv, int f
             if (many) {
                 where_print(t, where);
                 fprintf(stderr, "option '%.*s' is ambiguous\n", (int)n + 2, arg);
-                return t->unknown_exit;
+                return read_on(t);
             }
             if (!r)
                 return unknown(t, arg + 2, n, where);
@@ -203,13 +209,13 @@ static int read_words(const struct option_table *t, int argc, char **argv, int f
             if (r->argument == OPTION_NONE && value) {
                 where_print(t, where);
                 fprintf(stderr, "option '--%s' doesn't allow an argument\n", r->name);
-                return t->unknown_exit;
+                return read_on(t);
             }
             if (r->argument == OPTION_VALUE && !value) {
                 if (i + 1 + words >= argc) {
                     where_print(t, where);
                     fprintf(stderr, "option '--%s' requires an argument\n", r->name);
-                    return t->unknown_exit;
+                    return read_on(t);
                 }
                 value = argv[++i];
             } else if (!value) {
@@ -235,8 +241,8 @@ static int read_words(const struct option_table *t, int argc, char **argv, int f
                 return refused(t, p, 1, where);
             if (!r) {
                 where_print(t, where);
-                fprintf(stderr, "invalid option -- '%c'\nTry \"%s --help\" for more information\n", *p, t->command);
-                return t->unknown_exit;
+                fprintf(stderr, "invalid option -- '%c'\n", *p);
+                return read_on(t);
             }
             if (!r->take)
                 return refused(t, p, 1, where);
@@ -246,7 +252,7 @@ static int read_words(const struct option_table *t, int argc, char **argv, int f
                 if (i + 1 + words >= argc) {
                     where_print(t, where);
                     fprintf(stderr, "option requires an argument -- '%c'\n", *p);
-                    return t->unknown_exit;
+                    return read_on(t);
                 }
                 value = argv[++i];
             } else if (!p[1]) {
@@ -327,7 +333,7 @@ int options_words(const struct option_table *t, int argc, char **argv, const cha
 
     if (rc == 0 && first < argc) {
         fprintf(stderr, "%s: error: %s: Invalid directive found in batch script: %s\n", t->command, where, argv[first]);
-        return 1;
+        return t->unknown_exit;
     }
     return rc;
 }

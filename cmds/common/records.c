@@ -263,7 +263,7 @@ static void job_place(struct record *r, const Wire__JobInfo *j, const Wire__JobS
         record_pair(r, "BatchHost", "%s", j->batch_host);
     }
     record_line(r);
-    if (j->state == JOB_PENDING && j->num_nodes_max && j->num_nodes_max >= j->num_nodes && s->has_min_nodes)
+    if (j->state == JOB_PENDING && j->num_nodes_max && j->num_nodes_max >= j->num_nodes && s->has_max_nodes)
         record_pair(r, "NumNodes", "%u-%u", j->num_nodes, j->num_nodes_max);
     else
         record_pair(r, "NumNodes", "%u", j->num_nodes);
@@ -370,6 +370,13 @@ void record_job(struct record *r, const Wire__JobInfo *j, bool details)
         record_line(r);
         record_pair(r, "MailUser", "%s", s->mail_user ? s->mail_user : j->user ? j->user : "");
         record_pair(r, "MailType", "%s", s->mail_type);
+    }
+    if (s->has_kill_on_invalid_dep || s->spread) {
+        record_line(r);
+        if (s->has_kill_on_invalid_dep)
+            record_pair(r, "KillOInInvalidDependent", "%s", s->kill_on_invalid_dep ? "Yes" : "No");     /* Slurm's spelling */
+        if (s->spread)
+            record_pair(r, "SpreadJob", "Yes");
     }
     if (j->why_there && *j->why_there) {
         record_line(r);

@@ -211,6 +211,19 @@ static int nodes_choose(struct request *r, struct spur_error *err)
     return 0;
 }
 
+/* nomultithread is a short word for one thread a core; who counts threads or tasks of a core as well has said it more exactly. */
+static void hint_resolve(Wire__JobSpec *s)
+{
+    if (!s->hint || !word_eq(s->hint, "nomultithread"))
+        return;
+    if (s->has_threads_per_core || s->has_ntasks_per_core) {
+        s->hint = NULL;
+        return;
+    }
+    s->has_threads_per_core = true;
+    s->threads_per_core = 1;
+}
+
 int request_finish(struct request *r, struct spur_error *err)
 {
     Wire__JobSpec *s = &r->spec;
@@ -218,6 +231,7 @@ int request_finish(struct request *r, struct spur_error *err)
 
     if ((rc = memory_choose(r, err)) < 0 || (rc = nodes_choose(r, err)) < 0)
         return rc;
+    hint_resolve(s);
     if (r->gres && r->gpus_per_node)
         s->tres_per_node = arena_printf(&r->arena, "%s,%s", r->gres, r->gpus_per_node);
     else

@@ -64,7 +64,6 @@ TAKE_TEXT(extra, spec.extra)
 TAKE_TEXT(job_name, spec.name)
 TAKE_TEXT(licenses, spec.licenses)
 TAKE_TEXT(mail_user, spec.mail_user)
-TAKE_TEXT(partition, spec.partition)
 TAKE_TEXT(prefer, spec.prefer)
 TAKE_TEXT(qos, spec.qos)
 TAKE_TEXT(reservation, spec.reservation)
@@ -90,6 +89,14 @@ TAKE_NUMBER(sockets_per_node, "sockets-per-node", sockets_per_node)
 TAKE_NUMBER(cores_per_socket, "cores-per-socket", cores_per_socket)
 TAKE_NUMBER(threads_per_core, "threads-per-core", threads_per_core)
 TAKE_NUMBER(segment, "segment", segment)
+
+TAKE(partition)
+{
+    if (!*value)                /* an empty variable of a script, most likely: the default partition is not what was meant */
+        return spur_fail(err, SPUR_EINVAL, "invalid partition specified: (null)");
+    R->spec.partition = TEXT_OF(value);
+    return 0;
+}
 
 TAKE(verbose) { R->verbose++; return 0; }
 
@@ -514,19 +521,25 @@ TAKE(profile)
 
 /* ---- places ------------------------------------------------------------------------------------------------------------------------- */
 
-/* A list of nodes, or, with a slash in it, the file that holds one: words apart by commas, blanks or lines, # to the end of the line. */
+/* A list of nodes, or, with a slash in it, the file that holds one: words apart by commas, blanks or lines, # to the end of the line.
+ * The record has each node once, in order and in ranges: equal sets read alike. */
 static int node_list(struct request *r, const char *option, const char *value, char **out, struct spur_error *err)
 {
     struct hostlist *h = NULL;
     struct spur_error why = { 0 };
+    struct str text;
     const char *list = value;
 
     if (strchr(value, '/') && !(list = request_node_file(r, value, err)))
         return err->code;
     if (hostlist_parse(list, &h, &why) < 0)
         return spur_fail(err, SPUR_ESYNTAX, "Invalid --%s specification: %s", option, why.text);
+    hostlist_uniq(h);
+    str_init(&text);
+    hostlist_print(h, &text);
+    *out = text.len ? arena_copy(&r->arena, text.text) : TEXT_OF("");
+    str_fini(&text);
     hostlist_destroy(h);
-    *out = TEXT_OF(list);
     return 0;
 }
 TAKE(nodelist) { return node_list(R, "nodelist", value, &R->spec.req_nodes, err); }
@@ -534,7 +547,7 @@ TAKE(exclude) { return node_list(R, "exclude", value, &R->spec.exc_nodes, err); 
 TAKE_TEXT(chdir, spec.work_dir)
 TAKE_TEXT(output, spec.std_out)
 TAKE_TEXT(error, spec.std_err)
-TAKE_TEXT(input, spec.std_in)
+TAKE(input) { R->spec.std_in = TEXT_OF(strcmp(value, "none") ? value : "/dev/null"); return 0; }
 
 TAKE(open_mode)
 {
@@ -848,7 +861,7 @@ static const struct request_row rows[] = {
 static const struct { unsigned who; const char *command, *usage, *refused, *letters, *refused_env; } commands[] = {
     { B, "sbatch", "Usage: sbatch [OPTIONS] SCRIPT [ARGUMENTS ...]     (or the script on standard input, or --wrap COMMAND)\n"
       "Submits a job script; lines \"#SBATCH OPTIONS\" at its head are options too.\n", REFUSED_ALL "batch external", "S",
-      REFUSED_TWINS("SBATCH_") "SBATCH_BATCH=batch SBATCH_CONTAINER=container" },
+      REFUSED_TWINS("SBATCH_") "SBATCH_BATCH=batch SBATCH_BURST_BUFFER=bb SBATCH_CONTAINER=container" },
     { S, "srun", "Usage: srun [OPTIONS] PROGRAM [ARGUMENTS ...]\nRuns tasks: a step of the job it is called in, else in an allocation of its own.\n",
       REFUSED_ALL "accel-bind async bcast bcast-exclude compress debugger-test epilog external-launcher het-group ignore-signals interactive msg-timeout "
       "multi-prog no-allocate pack-group parsable preserve-env prolog pty send-libs slurmd-debug task-epilog task-prolog treewidth wait-for-children x11", "SEZ",

@@ -182,6 +182,27 @@ static int check_gres(const struct state *s, const char *text, const char *optio
     return rc;
 }
 
+/* Wishes for GPUs that say how many belong to something that was not asked for, in Slurm's words. */
+static int check_gpus(const Wire__JobSpec *spec, struct admitted *out, struct spur_error *err)
+{
+    const char *const lists[] = { spec->tres_per_job, spec->tres_per_node, spec->tres_per_socket, spec->tres_per_task };
+    bool per_job = spec->tres_per_job && strstr(spec->tres_per_job, "gpu"), any = false;
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        any = any || (lists[i] && strstr(lists[i], "gpu"));
+    if (spec->has_mem_per_gpu_mib && spec->mem_per_gpu_mib && !any)
+        return deny(out, err, REFUSE_GRES, "--mem-per-gpu is given but the job did not request any GPU");
+    if (spec->tres_per_task && strstr(spec->tres_per_task, "gpu") && !per_job && !spec->ntasks && !spec->ntasks_per_node && !spec->has_min_nodes)
+        return deny(out, err, REFUSE_GRES, "--gpus-per-task used without either --gpus or -n/--ntasks is not allowed");
+    if (spec->tres_per_socket && strstr(spec->tres_per_socket, "gpu") && !spec->sockets_per_node)
+        return deny(out, err, REFUSE_GRES, "--gpus-per-socket option requires --sockets-per-node specification");
+    if (spec->cpus_per_gpu && spec->has_cpus_per_task && spec->cpus_per_task)
+        return deny(out, err, REFUSE_GRES, "--cpus-per-gpu is mutually exclusive with --cpus-per-task");
+    if (spec->ntasks_per_gpu && !any && !spec->ntasks && !spec->has_min_nodes)
+        return deny(out, err, REFUSE_GRES, "--ntasks-per-gpu needs either a GRES GPU specification or a node/ntask specification");
+    return 0;
+}
+
 /* Names of nodes: all known; counts them and how many of them stand in any of the partitions. */
 static int check_nodes(const struct state *s, const char *list, const char *option, const struct bitmap *of_parts, uint32_t *count, uint32_t *in_parts,
                        struct admitted *out, struct spur_error *err)
@@ -346,6 +367,8 @@ int check_spec(struct state *s, const Wire__JobSpec *spec, const Wire__JobSpec *
         return rc;
     if ((!was || delta.partition || delta.features || delta.prefer || delta.req_nodes || delta.exc_nodes || delta.tres_per_job || delta.tres_per_node ||
          delta.tres_per_socket || delta.tres_per_task) && (rc = check_names(s, spec, out, err)) < 0)
+        return rc;
+    if (!was && (rc = check_gpus(spec, out, err)) < 0)
         return rc;
     if (spec->work_dir && spec->work_dir[0] != '/')
         return deny(out, err, REFUSE_BAD_REQUEST, "work directory %.100s is not absolute", spec->work_dir);

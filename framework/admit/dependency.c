@@ -28,6 +28,17 @@ static bool leads_to(const struct state *s, uint32_t from, uint32_t target, unsi
     return false;
 }
 
+/* "afterok:5," and "afterok:$job:" with an empty variable: the missing job would be waited for by nobody. */
+static bool has_empty_term(const char *text)
+{
+    size_t n = strlen(text);
+
+    for (size_t i = 0; i < n; i++)
+        if (strchr(",?:", text[i]) && (i == 0 || i + 1 == n || strchr(",?:", text[i + 1])))
+            return true;
+    return false;
+}
+
 int check_dependency(struct state *s, const char *text, uint32_t job_id, struct admitted *out, struct spur_error *err)
 {
     struct dep_term *terms = NULL;
@@ -41,6 +52,8 @@ int check_dependency(struct state *s, const char *text, uint32_t job_id, struct 
         return 0;
     if (strlen(text) > DEPENDENCY_MAX)
         return deny(out, err, REFUSE_TOO_LONG, "dependency of %zu characters, the limit is %u", strlen(text), DEPENDENCY_MAX);
+    if (has_empty_term(text))
+        return deny(out, err, REFUSE_DEPENDENCY, "dependency %.100s: a job id or a term is missing beside a separator", text);
     if (dependency_parse(text, &terms, &count, &any, &why) < 0)
         return deny(out, err, REFUSE_DEPENDENCY, "%s", why.text);
     for (uint32_t i = 0; i < count && rc == 0; i++) {

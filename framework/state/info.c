@@ -56,15 +56,26 @@ static void total_add(struct totals *t, const char *name, const char *type, uint
         t->rows[t->count++] = (struct total){ name, type, count };
 }
 
+static bool total_known(const struct totals *t, unsigned before, const char *name)
+{
+    for (unsigned i = 0; i < before; i++)
+        if (word_eq(t->rows[i].name, name))
+            return true;
+    return false;
+}
+
+/* A name that an earlier call counted is not counted again: --gpus=4 --gpus-per-task=1 says how 4 are shared out, it asks for no fifth. */
 static void add_asked(struct totals *t, const char *text, uint64_t times, struct arena *a)
 {
     struct tres_row *rows = NULL;
+    unsigned before = t->count;
     size_t count = 0;
 
     if (!text || tres_parse(text, &rows, &count, NULL) < 0)
         return;
     for (size_t i = 0; i < count; i++)
-        total_add(t, arena_copy(a, rows[i].name), NULL, rows[i].count * times);
+        if (!total_known(t, before, rows[i].name))
+            total_add(t, arena_copy(a, rows[i].name), NULL, rows[i].count * times);
     tres_free(rows, count);
 }
 

@@ -86,6 +86,12 @@ int desk_submit(struct desk *d, const char *wish)
         if (strcmp(word, "resv") == 0) spec->reservation = value;
         if (strcmp(word, "comment") == 0) spec->comment = value;
         if (strcmp(word, "gpus") == 0) spec->tres_per_job = value;
+        if (strcmp(word, "pertask") == 0) spec->tres_per_task = value;
+        if (strcmp(word, "persocket") == 0) spec->tres_per_socket = value;
+        if (strcmp(word, "memgpu") == 0) spec->has_mem_per_gpu_mib = number_u64(value, &spec->mem_per_gpu_mib);
+        if (strcmp(word, "cpugpu") == 0) spec->has_cpus_per_gpu = number_u32(value, &spec->cpus_per_gpu);
+        if (strcmp(word, "taskgpu") == 0) spec->has_ntasks_per_gpu = number_u32(value, &spec->ntasks_per_gpu);
+        if (strcmp(word, "sockets") == 0) spec->has_sockets_per_node = number_u32(value, &spec->sockets_per_node);
         if (strcmp(word, "nopart") == 0) spec->partition = NULL;
         if (strcmp(word, "noscript") == 0) spec->has_script_hash = false;
         if (strcmp(word, "cwd") == 0) spec->work_dir = value;

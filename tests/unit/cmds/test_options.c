@@ -140,7 +140,7 @@ START_TEST(a_directive_names_its_line)
 
     str_init(&out);
     said = CAUGHT(rc, options_words(&stops, 2, words, "job.sh:3", &out));
-    ck_assert_int_eq(rc, 1);
+    ck_assert_int_eq(rc, 255);
     ck_assert_str_eq(said, "cmd: error: job.sh:3: Invalid directive found in batch script: word\n");
     ck_assert_str_eq(out.text, "script:nodes=2;");
     said = CAUGHT(rc, options_words(&stops, 1, wrong, "job.sh:4", &out));

@@ -88,7 +88,9 @@ static const struct { const char *line, *spec; } good[] = {
     { "-n1 -N2", "min_nodes=1 max_nodes=1 ntasks=1" },
     { "-n1 -N2-4", "min_nodes=1 max_nodes=4 ntasks=1" },
     { "-w n[1-3]", "req_nodes=n[1-3] min_nodes=3" },
-    { "-w n[1-3],n2 -N4", "req_nodes=n[1-3],n2 min_nodes=4 max_nodes=4" },
+    { "-w n[1-3],n2 -N4", "req_nodes=n[1-3] min_nodes=4 max_nodes=4" },
+    { "-w g02,g01,g04 -x g10,g9", "req_nodes=g[01-02,04] exc_nodes=g[9-10] min_nodes=3" },
+    { "-i none -p a", "partition=a std_in=/dev/null" },
     { "-x g[07-08] -C a100&ib --prefer=ib", "features=a100&ib prefer=ib exc_nodes=g[07-08]" },
     { "-t 10", "time_limit_min=10" },
     { "-t 0", "time_limit_min=4294967295" },
@@ -120,7 +122,7 @@ static const struct { const char *line, *spec; } good[] = {
     { "--signal=RB:15@5", "signal=RB:15@5 warn_signal=15 warn_time_s=5 warn_flags=3" },
     { "-o logs/%x-%j.out -e /dev/null -i in --open-mode=a", "open_mode=append std_in=in std_out=logs/%x-%j.out std_err=/dev/null" },
     { "-B 2:*:1 --cores-per-socket=8", "sockets_per_node=2 cores_per_socket=8 threads_per_core=1" },
-    { "-m cyclic --hint=nomultithread", "distribution=cyclic hint=nomultithread" },
+    { "-m cyclic --hint=nomultithread", "threads_per_core=1 distribution=cyclic hint=nomultithread" }, { "--hint=nomultithread --threads-per-core=2", "threads_per_core=2" },
     { "-m block:cyclic,NoPack", "distribution=block" },
     { "--mail-type=NONE --mail-user=a@b", "mail_user=a@b" },
     { "--kill-on-invalid-dep=yes --wait-all-nodes=1", "kill_on_invalid_dep=yes wait_all_nodes=yes" },
@@ -228,7 +230,7 @@ START_TEST(nodes_come_from_a_file)
     ck_assert_str_eq(out.text, "req_nodes=n1,n2,n[4-5],n6 min_nodes=5");
     snprintf(line, sizeof line, "-x %s", path);
     ck_assert_int_eq(record(REQUEST_SBATCH, line, &out), 0);
-    ck_assert_str_eq(out.text, "exc_nodes=n1,n2,n[4-5],n6");
+    ck_assert_str_eq(out.text, "exc_nodes=n[1-2,4-6]");
     unlink(path);
     str_fini(&out);
 }

@@ -71,6 +71,7 @@ START_TEST(pending_job)
     spec.has_mem_per_node_mib = 1;
     spec.mem_per_node_mib = 4096;
     spec.tres_per_node = (char *)"gres:gpu:4";
+    spec.tres_per_task = (char *)"gres:gpu:2";          /* how they are shared out, no more of them */
     spec.has_hold = spec.hold = 1;
     spec.has_time_limit_min = 1;
     spec.time_limit_min = 60;
