@@ -52,7 +52,7 @@ static int show_job_part(void *arg, void *part)
             job_narrow(w, r->jobs[i]);
         w->rows++;
         if (w->json) {
-            json_job(w->json, r->jobs[i], false);
+            json_job(w->json, r->jobs[i], client_hint(w->s->client)->cluster, false);
             continue;
         }
         record_begin(&rec);
@@ -188,7 +188,7 @@ static void node_show(struct showing *w, const Wire__NodeInfo *n, int64_t wall_m
     struct record rec = record_new(w->s, wall_ms);
 
     if (w->json) {
-        json_node(w->json, n);
+        json_node(w->json, n, client_hint(w->s->client)->cluster);
         return;
     }
     record_begin(&rec);
@@ -286,7 +286,7 @@ static int show_partition_part(void *arg, void *part)
             continue;
         w->rows++;
         if (w->json) {
-            json_partition(w->json, r->partitions[i]);
+            json_partition(w->json, NULL, r->partitions[i], client_hint(w->s->client)->cluster);
             continue;
         }
         record_begin(&rec);

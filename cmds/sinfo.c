@@ -128,6 +128,34 @@ static int partition_part(void *arg, void *part)
     return !r->last;
 }
 
+struct placing { struct json_writer *w; const struct sinfo *s; };
+
+static void place_json(void *arg, const Wire__PartitionInfo *p, const Wire__NodeInfo *n)
+{
+    struct placing *to = arg;
+
+    json_place(to->w, p, n, sinfo_node_kind(n), to->s->cluster);
+}
+
+/* The lines as the newest generation writes them, then nodes and partitions as older clients look for them. */
+static void look_json(struct sinfo *s)
+{
+    struct placing to = { json_begin("sinfo", "sinfo"), s };
+
+    sinfo_places(s, place_json, &to);
+    json_close(to.w);
+    json_open(to.w, "nodes", '[');
+    for (size_t i = 0; i < s->node_count; i++)
+        if (sinfo_node_wanted(s, s->node[i]))
+            json_node(to.w, s->node[i], s->cluster);
+    json_close(to.w);
+    json_open(to.w, "partitions", '[');
+    for (size_t i = 0; i < s->partition_count; i++)
+        if (sinfo_partition_wanted(s, s->partition[i]))
+            json_partition(to.w, NULL, s->partition[i], s->cluster);
+    json_end(to.w);
+}
+
 static int look(struct sinfo *s, struct client *c)
 {
     Wire__NodesRequest nodes = WIRE__NODES_REQUEST__INIT;
@@ -148,17 +176,7 @@ static int look(struct sinfo *s, struct client *c)
         return 1;
     }
     if (s->json) {
-        struct json_writer *w = json_begin("sinfo", "nodes");
-
-        for (size_t i = 0; i < s->node_count; i++)
-            if (sinfo_node_wanted(s, s->node[i]))
-                json_node(w, s->node[i]);
-        json_close(w);
-        json_open(w, "partitions", '[');
-        for (size_t i = 0; i < s->partition_count; i++)
-            if (sinfo_partition_wanted(s, s->partition[i]))
-                json_partition(w, s->partition[i]);
-        json_end(w);
+        look_json(s);
     } else {
         if (s->clusters && !s->no_header)
             printf("CLUSTER: %s\n", client_hint(c)->cluster);

@@ -41,6 +41,8 @@ bool sinfo_node_wanted(const struct sinfo *s, const Wire__NodeInfo *n);
 bool sinfo_partition_wanted(const struct sinfo *s, const Wire__PartitionInfo *p);
 bool sinfo_state_known(const char *word);                   /* of -t: "idle", "idle&drain" */
 bool sinfo_needs_details(const struct sinfo *s);            /* does the format, or the order, show more of a node than the bare record has? */
+/* Each wanted node of each wanted partition, in the order of the configuration. */
+void sinfo_places(struct sinfo *s, void (*fn)(void *arg, const Wire__PartitionInfo *p, const Wire__NodeInfo *n), void *arg);
 /* The table, heading and all, to stdout. */
 void sinfo_lines(struct sinfo *s);
 

@@ -249,6 +249,28 @@ static struct place *places_make(struct sinfo *s, struct table *by_name)
     return places;
 }
 
+void sinfo_places(struct sinfo *s, void (*fn)(void *arg, const Wire__PartitionInfo *p, const Wire__NodeInfo *n), void *arg)
+{
+    struct table by_name;
+    struct hostlist *h;
+
+    table_init(&by_name);
+    for (size_t i = 0; i < s->node_count; i++)
+        table_put_text(&by_name, s->node[i]->name, s->node[i]);
+    for (size_t i = 0; i < s->partition_count; i++) {
+        if (!sinfo_partition_wanted(s, s->partition[i]) || hostlist_parse(s->partition[i]->nodes ? s->partition[i]->nodes : "", &h, NULL) < 0)
+            continue;
+        for (size_t k = 0; k < hostlist_count(h); k++) {
+            const Wire__NodeInfo *n = table_get_text(&by_name, hostlist_nth(h, k));
+
+            if (n && sinfo_node_wanted(s, n))
+                fn(arg, s->partition[i], n);
+        }
+        hostlist_destroy(h);
+    }
+    table_fini(&by_name);
+}
+
 static void lines_collect(struct sinfo *s, struct lines *all, const struct table *by_name)
 {
     bool shows_partition = false;

@@ -217,7 +217,7 @@ static int job_part(void *arg, void *part)
             continue;
         q->shown++;
         if (q->json) {
-            json_job(q->json_out, r->jobs[i], q->only_state);
+            json_job(q->json_out, r->jobs[i], q->cluster, q->only_state);
             continue;
         }
         if (q->by_partition && r->jobs[i]->state == JOB_PENDING && r->jobs[i]->partition && strchr(r->jobs[i]->partition, ',')) {

@@ -25,8 +25,10 @@ void json_bool(struct json_writer *w, const char *key, bool value);
 /* {"set": true, "infinite": false, "number": N} as newer Slurm writes numbers that may be absent or unlimited. */
 void json_optional(struct json_writer *w, const char *key, bool is_set, bool is_infinite, int64_t value);
 
-void json_job(struct json_writer *w, const Wire__JobInfo *j, bool only_state);
-void json_node(struct json_writer *w, const Wire__NodeInfo *n);
-void json_partition(struct json_writer *w, const Wire__PartitionInfo *p);
+/* json_records.c */
+void json_job(struct json_writer *w, const Wire__JobInfo *j, const char *cluster, bool only_state);
+void json_node(struct json_writer *w, const Wire__NodeInfo *n, const char *cluster);
+void json_partition(struct json_writer *w, const char *key, const Wire__PartitionInfo *p, const char *cluster);
+void json_place(struct json_writer *w, const Wire__PartitionInfo *p, const Wire__NodeInfo *n, unsigned kind, const char *cluster);     /* of sinfo */
 
 #endif

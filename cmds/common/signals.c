@@ -25,3 +25,11 @@ int signal_parse(const char *text)
             return signals[i].number;
     return -1;
 }
+
+const char *signal_name(int number)
+{
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (signals[i].number == number)
+            return signals[i].name;
+    return NULL;
+}

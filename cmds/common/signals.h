@@ -4,5 +4,6 @@
 #define CMDS_COMMON_SIGNALS_H
 
 int signal_parse(const char *text);         /* "USR1", "SIGUSR1", "10"; -1: unknown */
+const char *signal_name(int number);          /* "USR1"; NULL when it has none */
 
 #endif
