@@ -21,32 +21,47 @@ static bool key_less(const struct topo_key *a, const struct topo_key *b)
     return a->key != b->key ? a->key < b->key : a->fit < b->fit;
 }
 
-/* Heap sort: no memory, no worst case, the same order everywhere. */
-static void keys_sort(struct topo_key *k, uint32_t n)
-{
-    for (uint32_t built = n / 2, end = n; end > 1; ) {
-        uint32_t at, child;
-        struct topo_key moving;
+/* ---- orders, sorted as far as they are looked at ----
+ *
+ * Most jobs take a few nodes of many: sorting all of 10,000 for them cost ten times what the rest of a decision costs. keys[0 .. sorted) are in
+ * order; what follows is a heap that stands on its head, its root in the last place, so that a popped key finds its place free at the front. No
+ * memory, no worst case, the same order everywhere. */
 
-        if (built > 0) {
-            moving = k[--built];
-            at = built;
-        } else {
-            end--;
-            moving = k[end];
-            k[end] = k[0];
-            at = 0;
-        }
-        while ((child = 2 * at + 1) < end) {
-            if (child + 1 < end && key_less(&k[child], &k[child + 1]))
-                child++;
-            if (!key_less(&moving, &k[child]))
-                break;
-            k[at] = k[child];
-            at = child;
-        }
-        k[at] = moving;
+static void sift(struct topo_order *o, uint32_t at, uint32_t size, struct topo_key moving)
+{
+    struct topo_key *root = o->keys + o->count - 1;
+    uint32_t child;
+
+    while ((child = 2 * at + 1) < size) {
+        if (child + 1 < size && key_less(root - child - 1, root - child))
+            child++;
+        if (!key_less(root - child, &moving))
+            break;
+        *(root - at) = *(root - child);
+        at = child;
     }
+    *(root - at) = moving;
+}
+
+static void order_start(struct topo_order *o, uint32_t count)
+{
+    o->count = count;
+    o->sorted = 0;
+    for (uint32_t at = count / 2; at-- > 0; )
+        sift(o, at, count, *(o->keys + count - 1 - at));
+}
+
+/* The fit in place `i` of the order. */
+static uint32_t order_at(struct topo_order *o, uint32_t i)
+{
+    for (; o->sorted <= i; o->sorted++) {
+        struct topo_key least = o->keys[o->count - 1];
+
+        if (o->count - o->sorted > 1)
+            sift(o, 0, o->count - o->sorted - 1, o->keys[o->sorted]);
+        o->keys[o->sorted] = least;
+    }
+    return o->keys[i].fit;
 }
 
 static bool is_required(const struct topo_ask *t, uint32_t node)
@@ -114,25 +129,25 @@ static bool try_range(const struct topo_ask *t, struct topo_room *room, struct n
     while (room->count < least || !is_covered(t, need)) {
         uint32_t others = least > room->count + 1 ? least - room->count - 1 : 0, best = UINT32_MAX;
 
-        while (first < to && room->fits[room->by_rank[first].fit].is_taken)
+        while (first < to && room->fits[order_at(&room->by_rank, first)].is_taken)
             first++;
-        while (largest < to && room->fits[room->by_size[largest].fit].is_taken)
+        while (largest < to && room->fits[order_at(&room->by_size, largest)].is_taken)
             largest++;
         if (first == to || room->count == most)
             return false;
         if (in_order) {
-            take(t, room, need, room->by_rank[first].fit);
+            take(t, room, need, order_at(&room->by_rank, first));
             continue;
         }
         /* With tasks alone the largest one says at once that none covers: a job over all nodes does not become a square. */
-        if (t->of_job_count || covers(t, &room->fits[room->by_size[largest].fit], need, others))
+        if (t->of_job_count || covers(t, &room->fits[order_at(&room->by_size, largest)], need, others))
             for (uint32_t k = first; k < to && best == UINT32_MAX; k++) {
-                const struct topo_fit *f = &room->fits[room->by_rank[k].fit];
+                const struct topo_fit *f = &room->fits[order_at(&room->by_rank, k)];
 
                 if (!f->is_taken && covers(t, f, need, others))
-                    best = room->by_rank[k].fit;
+                    best = order_at(&room->by_rank, k);
             }
-        take(t, room, need, best != UINT32_MAX ? best : room->by_size[largest].fit);
+        take(t, room, need, best != UINT32_MAX ? best : order_at(&room->by_size, largest));
     }
     return true;
 }
@@ -162,11 +177,11 @@ static void orders_make(const struct topo_ask *t, struct topo_room *room, const 
         /* Equal sizes go by rank; 39 bits of it are enough to tell used from unused and the tighter from the wider. */
         uint64_t size = size_of(t, f, need, by);
 
-        room->by_rank[i] = (struct topo_key){ .key = f->rank, .weight = by_weight ? f->weight : 0, .fit = i };
-        room->by_size[i] = (struct topo_key){ .key = (UINT64_C(0x1ffffff) - size) << 39 | f->rank >> 25, .weight = by_weight ? f->weight : 0, .fit = i };
+        room->by_rank.keys[i] = (struct topo_key){ .key = f->rank, .weight = by_weight ? f->weight : 0, .fit = i };
+        room->by_size.keys[i] = (struct topo_key){ .key = (UINT64_C(0x1ffffff) - size) << 39 | f->rank >> 25, .weight = by_weight ? f->weight : 0, .fit = i };
     }
-    keys_sort(room->by_rank, room->fit_count);
-    keys_sort(room->by_size, room->fit_count);
+    order_start(&room->by_rank, room->fit_count);
+    order_start(&room->by_size, room->fit_count);
 }
 
 static bool try_all(const struct topo_ask *t, struct topo_room *room, bool by_weight, bool in_order, uint32_t by, uint32_t least, uint32_t most)
@@ -180,8 +195,11 @@ static bool try_all(const struct topo_ask *t, struct topo_room *room, bool by_we
         return true;
     orders_make(t, room, &need, by_weight, by);
     for (uint32_t from = 0, to; from < room->fit_count; from = to) {
-        for (to = from + 1; to < room->fit_count && room->by_rank[to].weight == room->by_rank[from].weight; to++)
-            ;
+        uint32_t weight = room->fits[order_at(&room->by_rank, from)].weight;
+
+        to = by_weight ? from : room->fit_count;
+        for (uint32_t i = 0; by_weight && i < room->fit_count; i++)
+            to += room->fits[i].weight == weight;
         if (try_range(t, room, &need, from, to, least, most, in_order))
             return true;
         if (room->count == most)

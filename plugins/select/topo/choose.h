@@ -6,12 +6,13 @@
 #include "fit.h"
 
 struct topo_key { uint64_t key; uint32_t weight, fit; };
+struct topo_order { struct topo_key *keys; uint32_t count, sorted; };      /* of choose.c: sorted as far as it was looked at */
 
 /* Room for one decision, kept between calls: all arrays have `room` elements. */
 struct topo_room {
     uint32_t room;
     struct topo_fit *fits; uint32_t fit_count;
-    struct topo_key *by_rank, *by_size;
+    struct topo_order by_rank, by_size;
     uint32_t *at;                   /* node index -> fit index + 1; 0: does not fit */
     /* the choice, in the order taken */
     uint32_t *chosen, *tasks, *least, *most, *shares; uint32_t count;

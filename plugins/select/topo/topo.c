@@ -25,15 +25,15 @@ static int room_grow(struct topo_room *r, uint32_t nodes)
     if (nodes <= r->room)
         return 0;
     bigger.fits = calloc(bigger.room, sizeof *bigger.fits);
-    bigger.by_rank = calloc(bigger.room, sizeof *bigger.by_rank);
-    bigger.by_size = calloc(bigger.room, sizeof *bigger.by_size);
+    bigger.by_rank.keys = calloc(bigger.room, sizeof *bigger.by_rank.keys);
+    bigger.by_size.keys = calloc(bigger.room, sizeof *bigger.by_size.keys);
     bigger.at = calloc(bigger.room, sizeof *bigger.at);
     bigger.chosen = calloc(5 * (size_t)bigger.room, sizeof *bigger.chosen);
     bigger.devices = calloc(bigger.room, sizeof *bigger.devices);
-    if (!bigger.fits || !bigger.by_rank || !bigger.by_size || !bigger.at || !bigger.chosen || !bigger.devices) {
+    if (!bigger.fits || !bigger.by_rank.keys || !bigger.by_size.keys || !bigger.at || !bigger.chosen || !bigger.devices) {
         free(bigger.fits);
-        free(bigger.by_rank);
-        free(bigger.by_size);
+        free(bigger.by_rank.keys);
+        free(bigger.by_size.keys);
         free(bigger.at);
         free(bigger.chosen);
         free(bigger.devices);
@@ -44,8 +44,8 @@ static int room_grow(struct topo_room *r, uint32_t nodes)
     bigger.most = bigger.least + bigger.room;
     bigger.shares = bigger.most + bigger.room;
     free(r->fits);
-    free(r->by_rank);
-    free(r->by_size);
+    free(r->by_rank.keys);
+    free(r->by_size.keys);
     free(r->at);
     free(r->chosen);
     free(r->devices);
@@ -262,8 +262,8 @@ static void topo_close(void *self)
     if (!topo)
         return;
     free(topo->room.fits);
-    free(topo->room.by_rank);
-    free(topo->room.by_size);
+    free(topo->room.by_rank.keys);
+    free(topo->room.by_size.keys);
     free(topo->room.at);
     free(topo->room.chosen);
     free(topo->room.devices);
