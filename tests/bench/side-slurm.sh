@@ -105,6 +105,9 @@ slurm_down() {
     slurm_run scancel -u "$(id -un)" >/dev/null 2>&1
     # shellcheck disable=SC2086
     kill $slurm_controller $slurm_pids 2>/dev/null
+    for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 $slurm_controller $slurm_pids 2>/dev/null || break; sleep 0.5; done
+    # A slurmd with a job waits for it; the job scripts go with their folder's name.
+    for p in $slurm_controller $slurm_pids $(pgrep -f "$work/slurm/"); do kill -9 "$p" 2>/dev/null; done
     for p in $slurm_controller $slurm_pids; do wait "$p" 2>/dev/null; done
     slurm_controller="" slurm_pids=""
     rm -rf "$work/slurm"
