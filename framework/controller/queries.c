@@ -89,7 +89,7 @@ static bool query_add_id(struct ctl *c, struct peer *p, struct query *q, uint32_
             uint32_t task = j->array->task_job[t];
             const struct job *tj = task && task != id ? state_job(c->state, task) : NULL;
 
-            if (tj && admit_matches(c->state, tj, r))
+            if (tj && admit_sees_job(c->state, tj, rpc_identity(p->conn), p->rank) && admit_matches(c->state, tj, r))
                 query_add(q, task);
         }
     return found;
@@ -135,6 +135,9 @@ static int query_jobs(struct ctl *c, struct peer *p, struct query *q, struct spu
                 const struct job *tj = state_array_task(c->state, id, (uint32_t)t);
                 bool is_pending = j && j->array && bitmap_test(&j->array->pending, t);
 
+                /* a task that he may not see is one that is not there */
+                if (tj ? !admit_sees_job(c->state, tj, rpc_identity(p->conn), p->rank) : !j || !admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank))
+                    continue;
                 if (tj) {
                     found++;
                     if (admit_matches(c->state, tj, r))
