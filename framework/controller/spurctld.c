@@ -406,6 +406,8 @@ static int ctl_plugins(struct ctl *c, int line, struct spur_error *err)
         loader_open(SPUR_KIND_priority, config_text(cfg, CONF_PriorityType), cfg, &c->host, &c->priority, err) < 0)
         return err->code;
     c->auth_ops = loader_ops(c->auth);
+    if (!SPUR_HAS(c->auth_ops, sign))
+        return spur_fail(err, SPUR_EUNSUPPORTED, "AuthType: %s cannot sign launch credentials, so no job could start; take auth/sodium or auth/munge", c->auth->name);
     c->store_ops = loader_ops(c->store);
     c->plugins = (struct plan_plugins){ loader_ops(c->select), c->select->self, loader_ops(c->priority), c->priority->self };
     return 0;
