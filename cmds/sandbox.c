@@ -10,11 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -121,23 +123,45 @@ static void processes_find(const struct sandbox *s, const char *name, struct pro
     } while (grown);
 }
 
-static size_t processes_signal(const struct sandbox *s, const char *name, int signal, bool agents_only)
+static bool process_is_meant(const struct process *p, bool agents_only) { return p->is_doomed && (!agents_only || (p->is_marked && !p->is_stepd)); }
+
+static size_t processes_count(const struct sandbox *s, const char *name, bool agents_only)
 {
     struct processes all;
     size_t n = 0;
 
     processes_find(s, name, &all);
-    for (size_t i = 0; i < all.count; i++) {
-        const struct process *p = &all.rows[i];
-
-        if (!p->is_doomed || (agents_only && (!p->is_marked || p->is_stepd)))
-            continue;
-        n++;
-        if (signal)
-            kill(p->pid, signal);
-    }
+    for (size_t i = 0; i < all.count; i++)
+        n += process_is_meant(&all.rows[i], agents_only);
     free(all.rows);
     return n;
+}
+
+/* Signals them and returns when they are gone. A killed process loses its environment, by which we know it, before it lets go of its locks: its pidfd tells the end. */
+static void processes_end(const struct sandbox *s, const char *name, int signal, bool agents_only, int64_t deadline)
+{
+    bool found;
+
+    do {
+        struct processes all;
+
+        found = false;
+        processes_find(s, name, &all);
+        for (size_t i = 0; i < all.count; i++)
+            if (process_is_meant(&all.rows[i], agents_only))
+                kill(all.rows[i].pid, signal);
+        for (size_t i = 0; i < all.count; i++) {
+            struct pollfd end = { .fd = -1, .events = POLLIN };
+            int64_t left = deadline - clock_mono_ms();
+
+            if (!process_is_meant(&all.rows[i], agents_only) || (end.fd = (int)syscall(SYS_pidfd_open, all.rows[i].pid, 0)) < 0)
+                continue;
+            found = true;
+            poll(&end, 1, left > 0 ? (int)left : 0);
+            close(end.fd);
+        }
+        free(all.rows);
+    } while (found && clock_mono_ms() < deadline);
 }
 
 /* Our own build: the daemons are this very binary under other names. */
@@ -221,7 +245,7 @@ static int daemons_start_one(const struct sandbox *s, const struct daemons *d, c
     return daemon_start(s, name, "spurd", d->is_emulated ? d->nodes.text : NULL, err);
 }
 
-static bool daemon_lives(const struct sandbox *s, const char *name) { return processes_signal(s, name, 0, true) > 0; }
+static bool daemon_lives(const struct sandbox *s, const char *name) { return processes_count(s, name, true) > 0; }
 
 /* ---- the cluster through its own protocol ------------------------------------------------------------------------------------ */
 
@@ -314,7 +338,7 @@ static int sandbox_start(struct sandbox *s)
         return say(&err);
     }
     snprintf(conf, sizeof conf, "%s/slurm.conf", s->dir);
-    if (processes_signal(s, NULL, 0, false)) {
+    if (processes_count(s, NULL, false)) {
         spur_fail(&err, SPUR_EEXISTS, "%s: a cluster runs there already; stop it or take another --dir", s->dir);
         return say(&err);
     }
@@ -350,7 +374,7 @@ static int sandbox_start(struct sandbox *s)
 out:
     if (rc) {
         say(&err);
-        processes_signal(s, NULL, SIGKILL, false);
+        processes_end(s, NULL, SIGKILL, false, clock_mono_ms() + STOP_DEADLINE_MS);
     }
     str_fini(&t.text);
     daemons_free(&d);
@@ -364,22 +388,19 @@ static int sandbox_stop(struct sandbox *s)
     int64_t deadline = clock_mono_ms() + STOP_DEADLINE_MS;
     char rest[1024];
 
-    if (!processes_signal(s, NULL, 0, false)) {
+    if (!processes_count(s, NULL, false)) {
         printf("sandbox %s: nothing runs\n", s->dir);
         return 0;
     }
     sandbox_run_dir(s, false, &err);
-    processes_signal(s, NULL, SIGTERM, true);
-    while (processes_signal(s, NULL, 0, true) && clock_mono_ms() < deadline)
-        nap();
-    while (processes_signal(s, NULL, SIGKILL, false) && clock_mono_ms() < deadline + STOP_DEADLINE_MS)
-        nap();
+    processes_end(s, NULL, SIGTERM, true, deadline);
+    processes_end(s, NULL, SIGKILL, false, deadline + STOP_DEADLINE_MS);
     if (word_starts(s->run, "/tmp/spur-")) {        /* our own short folder: its sockets go, the folder stays for the next start */
         snprintf(rest, sizeof rest, "%s/ctl.sock", s->run);
         unlink(rest);
     }
-    if (processes_signal(s, NULL, 0, false)) {
-        spur_fail(&err, SPUR_ETIMEOUT, "%s: %zu processes do not end", s->dir, processes_signal(s, NULL, 0, false));
+    if (processes_count(s, NULL, false)) {
+        spur_fail(&err, SPUR_ETIMEOUT, "%s: %zu processes do not end", s->dir, processes_count(s, NULL, false));
         return say(&err);
     }
     printf("sandbox %s: stopped\n", s->dir);
@@ -450,11 +471,7 @@ static int sandbox_signal(struct sandbox *s, const char *target, bool with_jobs,
 
         if (!word_eq(target, "all") && strcmp(target, name) != 0)
             continue;
-        do {
-            processes_signal(s, name, SIGKILL, !with_jobs);
-            if (processes_signal(s, name, 0, !with_jobs))
-                nap();
-        } while (processes_signal(s, name, 0, !with_jobs) && clock_mono_ms() < deadline);
+        processes_end(s, name, SIGKILL, !with_jobs, deadline);
         printf("%s %s\n", name, restart ? "restarted" : "killed");
         if (restart && daemons_start_one(s, &d, name, &err) < 0)
             rc = say(&err);
