@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spur/gpu.h - the kind `gpu`: which accelerators a node has (Slurm's gres plugins with AutoDetect). ABI 0.1.
+/* spur/gpu.h - the kind `gpu`: which accelerators a node has (Slurm's gres plugins with AutoDetect). ABI 0.2.
  *
  * Runs on the node when the agent takes inventory, off the loop and under a deadline: it may block. Mandatory: scan.
  */
@@ -25,6 +25,11 @@ struct spur_gpu {
     int32_t  links[SPUR_GPU_MAX];   /* number of direct links to device i; -1 self */
     uint64_t count;             /* 1 for a device; more for shares of one and for resources that are a count only */
     uint32_t flags;             /* SPUR_GPU_* */
+    /* since 0.2 */
+    uint32_t mbps[SPUR_GPU_MAX];    /* to device i, MB/s in one direction: direct links, or the share of a PCIe path by its class */
+    int32_t  pcie_switch;       /* number of the PCIe switch; -1 */
+    uint32_t card;              /* partitions of one physical device have equal numbers */
+    char     fabric[64];        /* NVLink or XGMI domain beyond the node: cluster and clique; "" */
 };
 #define SPUR_GPU_COUNT_ONLY 1u
 #define SPUR_GPU_ENV_CUDA   2u  /* set CUDA_VISIBLE_DEVICES */

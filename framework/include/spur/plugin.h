@@ -23,11 +23,11 @@ extern "C" {
 /* The kinds: NAME, number, ABI major, ABI minor. One list makes the constants and the loader's table. */
 #define SPUR_KINDS(X) \
     X(store,    1, 0, 1) \
-    X(select,   2, 0, 1) \
+    X(select,   2, 0, 2) \
     X(switch,   3, 0, 1) \
     X(auth,     4, 0, 1) \
     X(priority, 5, 0, 1) \
-    X(gpu,      6, 0, 1)
+    X(gpu,      6, 0, 2)
 
 enum spur_kind {
 #define SPUR_KIND_ROW(name, number, major, minor) SPUR_KIND_##name = number,

@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+struct spur_device_table;           /* spur/score.h */
+
 #define SPUR_GRES_MAX_INDEX 64      /* devices of one kind on a node that have an index */
 
 /* One kind of generic resource on a node. Devices with a file have an index; others (licenses, shards) are a count only. */
@@ -41,6 +43,10 @@ struct spur_node_view {
     uint32_t    jobs;               /* running on it */
     const struct spur_gres_view *gres; uint32_t gres_count, gres_size;
     uint32_t    class_id;           /* nodes of equal hardware have equal ids; 0: not computed */
+    /* since 0.2 */
+    const struct spur_device_table *devices;    /* spur/score.h: the GPUs and their links; NULL: none known */
+    const char *fabric;             /* nodes with the same text are joined by one NVLink or XGMI domain; "": none */
+    const char *leaf, *block;       /* the leaf switch (topology.conf tree) and block it hangs on; "": none */
 };
 
 struct spur_view {
