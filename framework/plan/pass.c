@@ -345,6 +345,44 @@ static void flight_add(struct plan *p, const struct job *j, uint32_t task, const
     }
 }
 
+/* What people see of the place: the plugin's one line, how good the GPUs' links are, the leaf switches. */
+static void start_describe(struct slice *sl, const struct spur_view *view, const struct spur_placement *where, Wire__OpStart *o)
+{
+    struct hostlist *leaves = hostlist_create();
+    char why[240] = "";
+    const char *last = "";
+
+    for (uint32_t i = 0; i < where->pick_count; i++) {
+        const struct spur_node_pick *pick = spur_placement_pick(where, i);
+        const struct spur_node_view *n = spur_view_node(view, pick->node);
+
+        for (uint32_t k = 0; k < pick->gres_count && k < SPUR_PICKS_MAX; k++) {
+            const struct spur_gres_view *g;
+
+            if (pick->gres[k].gres >= n->gres_count || !pick->gres[k].mask)
+                continue;
+            g = (const struct spur_gres_view *)(const void *)((const char *)n->gres + (size_t)pick->gres[k].gres * n->gres_size);
+            o->has_share_permille |= strcmp(g->name, "gpu") == 0;
+        }
+        if (n->leaf && *n->leaf && strcmp(n->leaf, last) != 0)
+            hostlist_add(leaves, last = n->leaf);
+    }
+    if (o->has_share_permille)
+        o->share_permille = where->score <= 0 ? 0 : where->score >= 1 ? 1000 : (uint32_t)(where->score * 1000 + 0.5);
+    if (hostlist_count(leaves)) {
+        struct str text;
+
+        str_init(&text);
+        hostlist_uniq(leaves);
+        hostlist_print(leaves, &text);
+        o->leaves = arena_copy(sl->arena, text.text);
+        str_fini(&text);
+    }
+    hostlist_destroy(leaves);
+    if (SPUR_HAS(sl->plugins->select, explain) && sl->plugins->select->explain(sl->plugins->select_self, where, why, sizeof why) >= 0 && why[0])
+        o->why = arena_copy(sl->arena, why);
+}
+
 void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task, const struct config_partition *part, const struct spur_placement *where,
                  const struct spur_ask *ask, uint32_t limit_min, bool by_backfill)
 {
@@ -352,7 +390,6 @@ void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task
     int64_t end_s = sl->now_s + (int64_t)limit_minutes(limit_min, part) * 60;
     Wire__Op *op = arena_alloc(sl->arena, sizeof *op);
     Wire__OpStart *o = arena_alloc(sl->arena, sizeof *o);
-    char why[240] = "";
 
     wire__op__init(op);
     wire__op_start__init(o);
@@ -368,8 +405,7 @@ void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task
         o->allocs[o->n_allocs++] = pick_alloc(sl, view, spur_placement_pick(where, i));
         o->ntasks += spur_placement_pick(where, i)->tasks;
     }
-    if (SPUR_HAS(sl->plugins->select, explain) && sl->plugins->select->explain(sl->plugins->select_self, where, why, sizeof why) >= 0 && why[0])
-        o->why = arena_copy(sl->arena, why);
+    start_describe(sl, view, where, o);
     o->has_config_version = o->has_priority = o->has_by_backfill = true;
     o->config_version = sl->s->config_version;
     o->priority = e->rank;

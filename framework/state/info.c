@@ -337,6 +337,9 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
         m->group = j->group;
         m->qos = spec ? spec->qos : NULL;       /* unpacking the spec for it alone would cost more than the rest of the row */
         m->why_there = j->why_there;
+        m->leaves = j->leaves;
+        m->has_share_permille = j->has_share;
+        m->share_permille = j->share_permille;
         m->failed_node = j->failed_node;
         m->sched_nodes = pending ? j->sched_nodes : NULL;
         if (pending && j->dep_count) {

@@ -155,6 +155,7 @@ void job_destroy(struct state *s, struct job *j)
     free(j->name);
     share_drop(s, j->partition);
     free(j->why_there);
+    free(j->leaves);
     free(j->failed_node);
     free(j->nodes);
     free(j);
@@ -282,7 +283,7 @@ struct job *job_clone(struct state *s, const struct job *j, uint32_t job_id)
     c->seq = seq;
     c->array = NULL;
     c->name_next = c->name_prev = NULL;
-    c->advice_text = c->sched_nodes = c->why_there = c->failed_node = c->nodes = NULL;
+    c->advice_text = c->sched_nodes = c->why_there = c->leaves = c->failed_node = c->nodes = NULL;
     c->allocs = NULL;
     c->alloc_count = 0;
     c->steps = NULL;

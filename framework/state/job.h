@@ -151,6 +151,8 @@ struct job {
     uint32_t restarts;
     int32_t  exit_status, derived_status;
     char    *why_there, *failed_node;
+    char    *leaves;                /* leaf switches it was placed under, ranged; NULL: no topology */
+    bool     has_share; uint32_t share_permille;    /* of its GPUs: link bandwidth against the best of the node type */
     char    *nodes;                 /* allocated, ranged; NULL until the first start */
     const uint8_t *script_hash, *env_hash;  /* 32 bytes, the blob index's; NULL: none */
     uint64_t seq;                   /* order of submission */

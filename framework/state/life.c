@@ -138,6 +138,8 @@ static void job_again(struct doing *d, struct job *j)
     j->alloc_count = 0;
     text_set(&j->nodes, NULL);
     text_set(&j->why_there, NULL);
+    text_set(&j->leaves, NULL);
+    j->has_share = false;
     text_set(&j->reason_text, NULL);
     steps_drop(d, j);
     j->next_step = 0;
@@ -298,6 +300,9 @@ int job_start(struct doing *d, struct job *j, const Wire__OpStart *o, struct nod
     if (o->has_priority && !j->has_priority_set)
         j->priority = o->priority;
     text_set(&j->why_there, o->why);
+    text_set(&j->leaves, o->leaves);
+    j->has_share = o->has_share_permille;
+    j->share_permille = o->share_permille;
     j->start_wall_s = s->wall_ms / 1000;
     j->start_cluster_ms = s->cluster_ms;
     j->last_sched_wall_s = j->start_wall_s;

@@ -331,6 +331,9 @@ Wire__SnapJob *job_pack(const struct state *s, const struct job *j, struct arena
         m->steps[m->n_steps++] = step_pack(s, st, arena);
     PUT(m, next_step, j->next_step);
     m->why_there = j->why_there;
+    m->leaves = j->leaves;
+    m->has_share_permille = j->has_share;
+    m->share_permille = j->share_permille;
     m->failed_node = j->failed_node;
     m->has_script_hash = j->has_script;
     m->script_hash = (ProtobufCBinaryData){ 32, (uint8_t *)j->script_hash };
@@ -394,6 +397,9 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m)
     j->total_cpus = m->total_cpus;
     j->next_step = m->next_step;
     j->why_there = mem_copy(m->why_there);
+    j->leaves = mem_copy(m->leaves);
+    j->has_share = m->has_share_permille;
+    j->share_permille = m->share_permille;
     j->failed_node = mem_copy(m->failed_node);
     j->kill_pending = m->kill_pending;
     j->ntasks = m->ntasks;

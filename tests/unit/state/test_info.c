@@ -136,6 +136,9 @@ START_TEST(running_job)
     start.n_allocs = 3;
     start.partition = (char *)"main";
     start.why = (char *)"fills";
+    start.leaves = (char *)"s[1-2]";
+    start.has_share_permille = 1;
+    start.share_permille = 750;
     op.start = &start;
     ck_assert_int_eq(stage_op(&g, &op), 0);
     stage_wait(&g, 65);
@@ -149,6 +152,8 @@ START_TEST(running_job)
     ck_assert_int_eq(m->end_wall_s, m->start_wall_s + 600);
     ck_assert_uint_eq(m->n_allocs, 3);
     ck_assert_str_eq(m->why_there, "fills");
+    ck_assert_str_eq(m->leaves, "s[1-2]");
+    ck_assert(m->has_share_permille && m->share_permille == 750);
     m = job_info(g.s, state_job(g.s, 2), JOB_FIELD_TRES, g.s->wall_ms / 1000, &g.arena);
     ck_assert_str_eq(m->gres_alloc, "gpu:2");
     ck_assert_str_eq(m->alloc_tres, "cpu=1,node=1,billing=1,gres/gpu=2");
