@@ -217,7 +217,7 @@ void op_config(struct doing *d, const Wire__OpConfig *o)
     ledger_rebuild(s);
     jobs_lose_removed(d);
     for (uint32_t i = 0; i < old_count; i++)
-        node_record_fini(&old_nodes[i]);
+        node_record_fini(s, &old_nodes[i]);
     free(old_nodes);
     free(place);
     config_free(old);

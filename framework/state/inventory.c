@@ -20,8 +20,8 @@ static uint64_t reported_gres(const Wire__NodeInventory *v, const char *name, co
     return count;
 }
 
-/* What is wrong, in Slurm's words; false: nothing. */
-static bool inventory_fault(const struct config *c, const struct node *n, const Wire__NodeInventory *v, struct str *out)
+/* What is wrong, in Slurm's words; nothing is added when nothing is. */
+static void inventory_fault(const struct config *c, const struct node *n, const Wire__NodeInventory *v, struct str *out)
 {
     const struct config_node *conf = n->conf;
     uint32_t cores = v->sockets * v->cores_per_socket;
@@ -47,7 +47,19 @@ static bool inventory_fault(const struct config *c, const struct node *n, const 
         if (has < wanted && !word_eq(g->name, "mps") && !word_eq(g->name, "shard") && !g->no_consume)
             str_addf(out, "gres/%s count reported lower than configured (%llu < %llu)", g->name, (unsigned long long)has, (unsigned long long)wanted);
     }
-    return out->len != 0;
+}
+
+/* The GPUs and their links. A table that cannot be is a fault of the node, and the old one is not believed any more either. */
+static void devices_keep(struct state *s, struct node *n, const Wire__NodeInventory *v, struct str *fault)
+{
+    struct spur_error err = { 0 };
+    struct devices *now;
+
+    if (devices_hold(s, v->devices, &now, &err) < 0 && !fault->len)
+        str_addf(fault, "%s", err.text);
+    devices_drop(s, n->devices);
+    n->devices = now;
+    share_set(s, &n->fabric, v->fabric);
 }
 
 static void inventory_keep(struct node *n, const Wire__NodeInventory *v, const char *version)
@@ -172,7 +184,9 @@ void op_register(struct doing *d, const Wire__OpRegister *o)
         n->last_busy_wall_s = d->s->wall_ms / 1000;
     n->flags &= ~(NODE_FLAG_NO_RESPOND | NODE_FLAG_POWERED_DOWN);
     str_init(&fault);
-    if (inventory_fault(s->config, n, v, &fault)) {
+    inventory_fault(s->config, n, v, &fault);
+    devices_keep(s, n, v, &fault);
+    if (fault.len) {
         n->flags |= NODE_FLAG_INVALID_REG;
         if (!(n->flags & NODE_FLAG_DRAIN) || n->reason_is_ours || !n->reason) {
             if (!n->reason || strcmp(n->reason, fault.text) || !n->reason_is_ours)

@@ -81,7 +81,7 @@ void node_setup(struct node *n, const struct config_node *conf, uint32_t index)
     node_first_state(n);
 }
 
-void node_record_fini(struct node *n)
+void node_record_fini(struct state *s, struct node *n)
 {
     for (uint32_t i = 0; i < n->gres_count; i++) {
         free(n->gres[i].name);
@@ -104,6 +104,8 @@ void node_record_fini(struct node *n)
     free(n->instance_type);
     free(n->foreign);
     free(n->job_ids);
+    devices_drop(s, n->devices);
+    share_drop(s, n->fabric);
     bitmap_fini(&n->cores_used);
 }
 

@@ -7,12 +7,14 @@
 
 struct view_base {
     struct spur_view view;
-    struct spur_node_view *nodes;   /* and behind them, in the same memory, word_at, gres_at and core_at */
+    struct spur_node_view *nodes;   /* and behind them, in the same memory, word_at, gres_at, core_at and device_ids */
     size_t   *word_at, *gres_at, *core_at;
+    uint32_t *device_ids;           /* of the table that a node's class was made with */
     uint64_t *words; size_t word_count;
     struct spur_gres_view *gres; size_t gres_count;
     uint16_t *threads; size_t core_count;   /* threads held of each core */
     struct bitmap dirty; bool is_dirty;
+    struct table classes; struct arena texts;   /* what a node's hardware is, as text -> its class_id */
     char    **ids; uint32_t id_count;       /* names and types of generic resources; id is index + 1 */
 };
 

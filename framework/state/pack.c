@@ -433,7 +433,7 @@ bad:
     return NULL;
 }
 
-Wire__SnapNode *node_pack(const struct node *n, struct arena *arena)
+Wire__SnapNode *node_pack(const struct node *n, uint32_t table, struct arena *arena)
 {
     Wire__SnapNode *m = arena_alloc(arena, sizeof *m);
 
@@ -470,6 +470,8 @@ Wire__SnapNode *node_pack(const struct node *n, struct arena *arena)
     m->instance_id = n->instance_id;
     m->instance_type = n->instance_type;
     PUT(m, lost, n->lost);
+    PUT(m, devices, table);
+    m->fabric = n->fabric;
     m->n_foreign = n->foreign_count;
     m->foreign = arena_alloc(arena, (n->foreign_count + 1u) * sizeof *m->foreign);
     for (uint32_t i = 0; i < n->foreign_count; i++) {
@@ -482,11 +484,11 @@ Wire__SnapNode *node_pack(const struct node *n, struct arena *arena)
     return m;
 }
 
-bool node_unpack(struct state *s, const Wire__SnapNode *m)
+bool node_unpack(struct state *s, const Wire__SnapNode *m, struct devices *const *tables, size_t table_count)
 {
     struct node *n = state_node(s, m->name);
 
-    if (!n || m->base_state > NODE_FUTURE)
+    if (!n || m->base_state > NODE_FUTURE || m->devices > table_count)
         return false;
     n->base = (uint8_t)m->base_state;
     n->flags = m->flags;
@@ -519,6 +521,8 @@ bool node_unpack(struct state *s, const Wire__SnapNode *m)
     n->instance_id = mem_copy(m->instance_id);
     n->instance_type = mem_copy(m->instance_type);
     n->lost = m->lost;
+    n->devices = m->devices ? devices_more(tables[m->devices - 1]) : NULL;
+    share_set(s, &n->fabric, m->fabric);
     for (size_t i = 0; i < m->n_foreign; i++)
         node_foreign_add(n, m->foreign[i]->job_id, m->foreign[i]->attempt);
     return true;

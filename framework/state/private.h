@@ -7,6 +7,8 @@
 #ifndef STATE_PRIVATE_H
 #define STATE_PRIVATE_H
 
+#include <spur/score.h>
+
 #include "state/apply.h"
 
 struct list32 { uint32_t *ids; uint32_t count, room; };
@@ -29,6 +31,7 @@ struct state_private {
     struct table ended;             /* job id -> job, in the order they became forgettable */
     struct table blobs;             /* first bytes of a hash -> struct blob (blob.c) */
     struct table shared;            /* text -> struct shared (share.c) */
+    struct table devices; uint32_t device_id;       /* hash -> struct devices (devices.c); the id given last */
     struct token *tokens; uint64_t token_first, token_next; uint64_t token_room;    /* ring: number n stands at n % token_room */
     int64_t  token_floor_ms;        /* tokens born no later may have been dropped */
     Wire__PartitionUpdateRequest **partition_updates; size_t partition_update_count;   /* by scontrol, since the configuration; owned */
@@ -122,6 +125,14 @@ void *share_more(void *shared);                     /* one more user of it */
 void share_drop(struct state *s, const void *shared);           /* NULL is fine */
 void share_set(struct state *s, char **to, const char *text);
 
+/* devices.c: device tables, once for all nodes that send the same. Holding counts a user; NULL is no table. */
+int  devices_hold(struct state *s, const Wire__DeviceTable *w, struct devices **out, struct spur_error *err);  /* EINVAL, ELIMIT: it contradicts itself */
+int  devices_hold_packed(struct state *s, const void *data, size_t size, struct devices **out, struct spur_error *err);
+struct devices *devices_more(struct devices *t);                /* one more user of it */
+void devices_drop(struct state *s, struct devices *t);
+const uint8_t *devices_packed(const struct devices *t, size_t *size);
+uint32_t devices_count(const struct state *s);
+
 /* ledger.c */
 int  ledger_alloc_from(struct state *s, const Wire__NodeAlloc *w, struct node_alloc *out, struct spur_error *err);
 int  ledger_check(const struct state *s, const struct node_alloc *a, bool exclusive, struct spur_error *err);
@@ -133,7 +144,7 @@ void ledger_rebuild(struct state *s);                           /* from the jobs
 bool node_may_start(const struct node *n);                      /* as all replicas see it: without the leader's own knowledge */
 void node_setup(struct node *n, const struct config_node *conf, uint32_t index);
 void node_gres_setup(struct state *s, struct node *n);
-void node_record_fini(struct node *n);
+void node_record_fini(struct state *s, struct node *n);
 void node_set_reason(struct doing *d, struct node *n, const char *reason, bool ours, const char *user, uint32_t uid);
 void node_changed(struct doing *d, struct node *n);
 void node_foreign_add(struct node *n, uint32_t job_id, uint32_t attempt);

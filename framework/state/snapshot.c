@@ -19,7 +19,8 @@
 static const char magic[8] = "SPURSNP1";
 enum record_kind { RECORD_HEAD = 1, RECORD_NODE, RECORD_JOB, RECORD_TOKEN, RECORD_END };
 
-struct saving { snapshot_write_fn write; void *arg; uint64_t records; struct spur_error *err; struct arena arena; };
+struct saving { snapshot_write_fn write; void *arg; uint64_t records; struct spur_error *err; struct arena arena;
+                struct table numbers; };     /* id of a device table -> its number in the head */
 
 static int put_bytes(struct saving *w, const void *data, size_t n)
 {
@@ -46,6 +47,21 @@ static int put_record(struct saving *w, enum record_kind kind, const ProtobufCMe
     w->records++;
     arena_reset(&w->arena);
     return rc;
+}
+
+/* The device tables, in the order in which the nodes name them first: an order that every replica has. */
+static void head_devices(struct saving *w, const struct state *s, Wire__SnapHead *m)
+{
+    m->device_tables = arena_alloc(&w->arena, (devices_count(s) + 1u) * sizeof *m->device_tables);
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        const struct devices *t = s->nodes[i].devices;
+        ProtobufCBinaryData *to = &m->device_tables[m->n_device_tables];
+
+        if (!t || table_get(&w->numbers, devices_table(t)->id))
+            continue;
+        to->data = (uint8_t *)(uintptr_t)devices_packed(t, &to->len);
+        table_put(&w->numbers, devices_table(t)->id, (void *)(uintptr_t)++m->n_device_tables);
+    }
 }
 
 static int put_head(struct saving *w, const struct state *s)
@@ -75,6 +91,7 @@ static int put_head(struct saving *w, const struct state *s)
         m.n_partition_updates = s->priv->partition_update_count;
         m.partition_updates = s->priv->partition_updates;
     }
+    head_devices(w, s, &m);
     return put_record(w, RECORD_HEAD, &m.base);
 }
 
@@ -95,16 +112,21 @@ static int put_token(struct saving *w, const struct token *t)
 
 int state_save(const struct state *s, snapshot_write_fn write, void *arg, struct spur_error *err)
 {
-    struct saving w = { write, arg, 0, err, { 0 } };
+    struct saving w = { .write = write, .arg = arg, .err = err };
     const struct job *j;
     Wire__SnapEnd end = WIRE__SNAP_END__INIT;
     int rc = put_bytes(&w, magic, sizeof magic);
 
     arena_init(&w.arena, 0);
+    table_init(&w.numbers);
     if (rc == 0)
         rc = put_head(&w, s);
-    for (uint32_t i = 0; rc == 0 && i < s->node_count; i++)
-        rc = put_record(&w, RECORD_NODE, &node_pack(&s->nodes[i], &w.arena)->base);
+    for (uint32_t i = 0; rc == 0 && i < s->node_count; i++) {
+        const struct devices *t = s->nodes[i].devices;
+        uint32_t number = t ? (uint32_t)(uintptr_t)table_get(&w.numbers, devices_table(t)->id) : 0;
+
+        rc = put_record(&w, RECORD_NODE, &node_pack(&s->nodes[i], number, &w.arena)->base);
+    }
     for (size_t at = 0; rc == 0 && (j = table_next(&s->jobs, &at)); )
         rc = put_record(&w, RECORD_JOB, &job_pack(s, j, &w.arena)->base);
     for (uint64_t n = s->priv->token_first; rc == 0 && n < s->priv->token_next; n++)
@@ -112,6 +134,7 @@ int state_save(const struct state *s, snapshot_write_fn write, void *arg, struct
     end.records = w.records;
     if (rc == 0)
         rc = put_record(&w, RECORD_END, &end.base);
+    table_fini(&w.numbers);
     arena_fini(&w.arena);
     return rc;
 }
@@ -119,7 +142,7 @@ int state_save(const struct state *s, snapshot_write_fn write, void *arg, struct
 /* ---- and back ---- */
 
 struct loading { snapshot_read_fn read; void *arg; uint64_t records; struct spur_error *err; struct arena arena; struct state *s; Wire__SnapHead *head; struct arena head_arena;
-                 uint32_t nodes, jobs, tokens; };
+                 uint32_t nodes, jobs, tokens; struct devices **tables; size_t table_count; };      /* tables: those of the head, each held */
 
 static int get_bytes(struct loading *r, void *data, size_t n)
 {
@@ -136,6 +159,27 @@ static int get_bytes(struct loading *r, void *data, size_t n)
 static int bad_record(struct loading *r, const char *what)
 {
     return spur_fail(r->err, SPUR_ECORRUPT, "snapshot: record %llu: %s", (unsigned long long)r->records, what);
+}
+
+static int take_tables(struct loading *r)
+{
+    r->tables = mem_array(r->head->n_device_tables + 1, sizeof *r->tables);
+    for (size_t i = 0; i < r->head->n_device_tables; i++) {
+        const ProtobufCBinaryData *from = &r->head->device_tables[i];
+        int rc = devices_hold_packed(r->s, from->data, from->len, &r->tables[i], r->err);
+
+        if (rc < 0)
+            return spur_context(r->err, "snapshot");
+        r->table_count++;
+    }
+    return 0;
+}
+
+static void drop_tables(struct loading *r)
+{
+    for (size_t i = 0; i < r->table_count; i++)
+        devices_drop(r->s, r->tables[i]);
+    free(r->tables);
 }
 
 static int take_head(struct loading *r, const uint8_t *data, size_t n)
@@ -156,6 +200,8 @@ static int take_head(struct loading *r, const uint8_t *data, size_t n)
     s->next_job_id = r->head->next_job_id;
     s->config_version = r->head->config_version;
     s->priv->token_floor_ms = r->head->token_floor_ms;
+    if (take_tables(r) < 0)
+        return r->err->code;
     f = r->head->files;
     if (!f)
         return 0;
@@ -187,7 +233,7 @@ static int take_node(struct loading *r, const uint8_t *data, size_t n)
     Wire__SnapNode *m = wire_unpack(&wire__snap_node__descriptor, data, n, &r->arena);
 
     r->nodes++;
-    return m && node_unpack(r->s, m) ? 0 : bad_record(r, "a node that cannot be");
+    return m && node_unpack(r->s, m, r->tables, r->table_count) ? 0 : bad_record(r, "a node that cannot be");
 }
 
 static int take_job(struct loading *r, const uint8_t *data, size_t n)
@@ -296,6 +342,7 @@ int state_load(struct state **out, snapshot_read_fn read, void *arg, struct spur
     }
     if (rc == 0)
         rc = finish(&r);
+    drop_tables(&r);
     free(data);
     arena_fini(&r.arena);
     arena_fini(&r.head_arena);

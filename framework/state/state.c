@@ -17,6 +17,7 @@ struct state *state_create(void)
     table_init(&s->priv->ended);
     table_init(&s->priv->blobs);
     table_init(&s->priv->shared);
+    table_init(&s->priv->devices);
     s->next_job_id = 1;
     s->priv->cr = SPUR_CR_CORE;
     s->priv->cores_whole = true;
@@ -39,7 +40,7 @@ void state_destroy(struct state *s)
     blobs_fini(s);
     view_free(s);
     for (uint32_t i = 0; i < s->node_count; i++)
-        node_record_fini(&s->nodes[i]);
+        node_record_fini(s, &s->nodes[i]);
     free(s->nodes);
     for (size_t i = 0; i < s->priv->partition_update_count; i++)
         wire__partition_update_request__free_unpacked(s->priv->partition_updates[i], NULL);
@@ -50,6 +51,7 @@ void state_destroy(struct state *s)
     table_fini(&s->priv->dependents);
     table_fini(&s->priv->names);
     table_fini(&s->priv->shared);
+    table_fini(&s->priv->devices);
     table_fini(&s->priv->ended);
     free(s->priv->tokens);
     free(s->priv);

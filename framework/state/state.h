@@ -31,6 +31,7 @@ enum node_state { NODE_UNKNOWN = 0, NODE_DOWN = 1, NODE_IDLE = 2, NODE_ALLOCATED
 #define NODE_FLAG_PLANNED    0x0200u
 #define NODE_FLAG_REBOOT_REQUESTED 0x0400u
 
+struct devices;
 struct node_gres { char *name, *type; uint64_t total, used, all_mask, used_mask; bool no_consume; };
 
 struct node {
@@ -55,6 +56,7 @@ struct node {
     char    *comment, *extra, *features;    /* features: overrides conf when updated */
     uint32_t weight;
     char    *boot_id, *instance_id, *instance_type;
+    struct devices *devices; char *fabric;      /* its GPUs and their links (devices.c); the domain beyond the node (share.c): NULL none */
     uint32_t completing;            /* jobs that have ended and are not gone from here; shown as NODE_FLAG_COMPLETING */
     bool     lost;                  /* DOWN because it stopped answering (ReturnToService=1 lifts only that) */
     struct node_foreign { uint32_t job_id, attempt; } *foreign; uint32_t foreign_count;   /* runs there and should not: no new job until it is gone */
@@ -75,6 +77,9 @@ struct state {
     uint32_t running_jobs, pending_jobs;
     struct state_private *priv;     /* indexes: dependents, blobs in use, view cache, tokens in order, ended jobs in order */
 };
+
+/* The device table that a node has registered with; NULL: none. Lives until the next apply. devices.c */
+const struct spur_device_table *devices_table(const struct devices *t);
 
 struct state *state_create(void);
 void state_destroy(struct state *s);

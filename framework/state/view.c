@@ -24,6 +24,8 @@ void view_free(struct state *s)
     free(v->words);
     free(v->gres);
     free(v->threads);
+    table_fini(&v->classes);
+    arena_fini(&v->texts);
     bitmap_fini(&v->dirty);
     for (uint32_t i = 0; i < v->id_count; i++)
         free(v->ids[i]);
@@ -73,6 +75,27 @@ static bool core_is_special(const struct node *n, uint32_t core)
     return from_end * sockets + (sockets - 1 - socket) < n->conf->core_spec;
 }
 
+/* Nodes of equal hardware, devices and their links included, have equal numbers. */
+static void node_class(struct view_base *v, const struct node *n, struct spur_node_view *nv)
+{
+    struct str key;
+    uintptr_t class_id;
+
+    str_init(&key);
+    str_addf(&key, "%u %u %u %u %llu %llu %u %s %u", nv->sockets, nv->cores_per_socket, nv->threads_per_core, nv->cpus, (unsigned long long)n->conf->mem_mib,
+             (unsigned long long)n->conf->mem_spec_mib, n->conf->core_spec, n->features ? n->features : n->conf->features ? n->conf->features : "",
+             nv->devices ? nv->devices->id : 0);
+    for (uint32_t g = 0; g < nv->gres_count; g++)
+        str_addf(&key, " %u:%u:%llu:%llx", nv->gres[g].name_id, nv->gres[g].type_id, (unsigned long long)nv->gres[g].total, (unsigned long long)nv->gres[g].all_mask);
+    class_id = (uintptr_t)table_get_text(&v->classes, key.text);
+    if (!class_id) {
+        class_id = table_count(&v->classes) + 1;
+        table_put_text(&v->classes, arena_copy(&v->texts, key.text), (void *)class_id);
+    }
+    nv->class_id = (uint32_t)class_id;
+    str_fini(&key);
+}
+
 static void node_refresh(struct state *s, struct view_base *v, uint32_t i)
 {
     const struct node *n = &s->nodes[i];
@@ -108,6 +131,12 @@ static void node_refresh(struct state *s, struct view_base *v, uint32_t i)
     if (nv->cpus_free > n->conf->cpus)
         nv->cpus_free = n->conf->cpus;
     nv->jobs = n->jobs;
+    nv->fabric = n->fabric ? n->fabric : "";
+    nv->devices = devices_table(n->devices);
+    if (!nv->class_id || v->device_ids[i] != (nv->devices ? nv->devices->id : 0)) {      /* an address may be a freed table's */
+        v->device_ids[i] = nv->devices ? nv->devices->id : 0;
+        node_class(v, n, nv);
+    }
     for (uint32_t g = 0; g < n->gres_count; g++) {
         struct spur_gres_view *gv = &v->gres[v->gres_at[i] + g];
 
@@ -116,14 +145,11 @@ static void node_refresh(struct state *s, struct view_base *v, uint32_t i)
     }
 }
 
-static void node_place(struct state *s, struct view_base *v, uint32_t i, struct table *classes, struct arena *texts)
+static void node_place(struct state *s, struct view_base *v, uint32_t i)
 {
     const struct node *n = &s->nodes[i];
     struct spur_node_view *nv = &v->nodes[i];
-    struct str key;
-    uintptr_t class_id;
 
-    str_init(&key);
     nv->index = i;
     nv->name = n->conf->name;
     nv->sockets = n->conf->sockets;
@@ -135,8 +161,6 @@ static void node_place(struct state *s, struct view_base *v, uint32_t i, struct 
     nv->gres = v->gres + v->gres_at[i];
     nv->gres_count = n->gres_count;
     nv->gres_size = sizeof *v->gres;
-    str_addf(&key, "%u %u %u %u %llu %llu %u %s", nv->sockets, nv->cores_per_socket, nv->threads_per_core, nv->cpus, (unsigned long long)n->conf->mem_mib,
-             (unsigned long long)n->conf->mem_spec_mib, n->conf->core_spec, n->features ? n->features : n->conf->features ? n->conf->features : "");
     for (uint32_t g = 0; g < n->gres_count; g++) {
         struct spur_gres_view *gv = &v->gres[v->gres_at[i] + g];
 
@@ -146,15 +170,7 @@ static void node_place(struct state *s, struct view_base *v, uint32_t i, struct 
         gv->type_id = id_of(v, gv->type);
         gv->total = n->gres[g].total;
         gv->all_mask = n->gres[g].all_mask;
-        str_addf(&key, " %u:%u:%llu:%llx", gv->name_id, gv->type_id, (unsigned long long)gv->total, (unsigned long long)gv->all_mask);
     }
-    class_id = (uintptr_t)table_get_text(classes, key.text);
-    if (!class_id) {
-        class_id = table_count(classes) + 1;
-        table_put_text(classes, arena_copy(texts, key.text), (void *)class_id);
-    }
-    nv->class_id = (uint32_t)class_id;
-    str_fini(&key);
     node_refresh(s, v, i);
 }
 
@@ -162,14 +178,13 @@ static void view_make(struct state *s)
 {
     struct view_base *v = mem_alloc(sizeof *v);
     size_t words = 0, gres = 0, cores = 0;
-    struct table classes;
-    struct arena texts;
 
     s->priv->view = v;
-    v->nodes = mem_array(s->node_count ? s->node_count : 1, sizeof *v->nodes + 3 * sizeof(size_t));
+    v->nodes = mem_array(s->node_count ? s->node_count : 1, sizeof *v->nodes + 3 * sizeof(size_t) + sizeof(uint32_t));
     v->word_at = (size_t *)(void *)(v->nodes + s->node_count);
     v->gres_at = v->word_at + s->node_count;
     v->core_at = v->gres_at + s->node_count;
+    v->device_ids = (uint32_t *)(void *)(v->core_at + s->node_count);
     for (uint32_t i = 0; i < s->node_count; i++) {
         v->word_at[i] = words;
         v->gres_at[i] = gres;
@@ -185,12 +200,10 @@ static void view_make(struct state *s)
     v->gres = mem_array(gres ? gres : 1, sizeof *v->gres);
     v->threads = mem_array(cores ? cores : 1, sizeof *v->threads);
     bitmap_init(&v->dirty, s->node_count);
-    table_init(&classes);
-    arena_init(&texts, 0);
+    table_init(&v->classes);
+    arena_init(&v->texts, 0);
     for (uint32_t i = 0; i < s->node_count; i++)
-        node_place(s, v, i, &classes, &texts);
-    table_fini(&classes);
-    arena_fini(&texts);
+        node_place(s, v, i);
     v->view = (struct spur_view){ .size = sizeof v->view, .node_size = sizeof *v->nodes, .nodes = v->nodes, .node_count = s->node_count };
 }
 

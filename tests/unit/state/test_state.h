@@ -47,6 +47,7 @@ Suite *rules_suite(void);
 Suite *life_suite(void);
 Suite *array_suite(void);
 Suite *dependency_suite(void);
+Suite *devices_suite(void);
 Suite *node_suite(void);
 Suite *token_suite(void);
 Suite *info_suite(void);
