@@ -708,7 +708,7 @@ static int timeout_of(const struct supervisor *s, int64_t now)
     return at <= now ? 0 : at - now > INT_MAX ? INT_MAX : (int)(at - now);
 }
 
-/* Somebody has emptied the spool: no agent will ever find this step, and it is over. */
+/* Somebody has emptied the spool: no agent will ever take the reports that wait. */
 static bool is_forgotten(const struct supervisor *s)
 {
     struct stat st;
@@ -718,9 +718,7 @@ static bool is_forgotten(const struct supervisor *s)
 
 static bool finished(struct supervisor *s, int64_t now)
 {
-    if (is_forgotten(s))
-        return true;
-    return s->phase == PHASE_GONE && s->pending_count == 0 && (taskio_done(s->io) || now >= s->exit_at_ms);
+    return s->phase == PHASE_GONE && (s->pending_count == 0 || is_forgotten(s)) && (taskio_done(s->io) || now >= s->exit_at_ms);
 }
 
 static void loop(struct supervisor *s)
