@@ -6,7 +6,7 @@
  *
  * The rule that keeps it safe: everything in a `ready` may be done at once and in any order. What must wait for the disk (a granted
  * vote, an acknowledged entry, the leader's own copy counting for a majority) is held back by the core until raft_written() has
- * confirmed the write it depends on, and comes in a later `ready`. Times are milliseconds of a clock that goes on while the machine sleeps.
+ * confirmed the write it depends on, and comes in a later `ready`. Between raft_ready and raft_done no input may be given. Times are milliseconds of a clock that goes on while the machine sleeps.
  *
  * Algorithm: Ongaro's Raft (dissertation, 2014) with pre-vote (9.6), check-quorum, vote stickiness (no vote and no pre-vote while a leader
  * has been heard within the lowest election timeout), a no-op entry at the start of a term, learners, membership one at a time (4.1-4.3; a
@@ -23,11 +23,17 @@
 
 #define RAFT_MEMBERS_MAX 16
 #define RAFT_NOBODY 0u
+#define RAFT_ENTRY_MAX (32u << 20)      /* bytes of data in one entry */
 
 enum raft_role { RAFT_FOLLOWER, RAFT_PRECANDIDATE, RAFT_CANDIDATE, RAFT_LEADER };
 
 /* A member is one data folder: its id is drawn at random when the folder is made, so a wiped host is somebody else and never votes twice. */
-struct raft_member { uint64_t id; bool is_voter; char name[64], addr[128]; };
+struct raft_member {
+    uint64_t id;
+    bool is_voter;
+    bool will_vote;                     /* a learner that becomes a voter as soon as it has caught up */
+    char name[64], addr[128];
+};
 struct raft_members { struct raft_member rows[RAFT_MEMBERS_MAX]; uint32_t count; };
 
 enum raft_entry_type { RAFT_ENTRY_DATA = 1, RAFT_ENTRY_NOOP = 2, RAFT_ENTRY_MEMBERS = 3 };      /* MEMBERS: data is raft_members_pack's */
@@ -76,7 +82,7 @@ struct raft_message {
     uint64_t hint_index, hint_term;     /* APPEND_REPLY, reject: where to look next */
     const struct raft_entry *entries; size_t count;     /* APPEND; borrowed for the call, or until raft_done */
     uint64_t offset, total; const void *data; size_t n; bool is_last;   /* SNAPSHOT; _REPLY: offset is how far the receiver has got */
-    struct raft_members members;        /* SNAPSHOT: of the snapshot, in the first chunk */
+    const struct raft_members *members; /* SNAPSHOT: of the snapshot, in each chunk; else NULL */
 };
 
 /* What to do now. Borrowed until raft_done(). */
@@ -148,10 +154,14 @@ void raft_done(struct raft *r);
 struct raft_peer { uint64_t id, match, next; bool is_voter, is_active, is_snapshotting; uint64_t heard_ms; };
 struct raft_status {
     enum raft_role role; uint64_t term, vote, leader, last_index, last_term, commit, applied, written, snapshot_index, lease_until_ms;
-    bool is_muted, has_pending_members;
+    bool is_muted, has_pending_members, is_leader_ready;
+    uint64_t transfer_to;               /* RAFT_NOBODY: no hand-over under way */
+    uint64_t broken_messages;           /* dropped because no right peer can have sent them */
     struct raft_members members; struct raft_peer peers[RAFT_MEMBERS_MAX]; uint32_t peer_count;
 };
 void raft_status(const struct raft *r, struct raft_status *out);
+/* The configuration as of an entry that is applied and not cut off: what a snapshot at `index` has to carry. */
+const struct raft_members *raft_members_at(const struct raft *r, uint64_t index);
 /* Term of an entry that the log still has (snapshot's last included); 0: not there. For the simulator's invariants too. */
 uint64_t raft_term_at(const struct raft *r, uint64_t index);
 
