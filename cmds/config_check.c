@@ -111,7 +111,7 @@ static void notes_print(struct check *k)
 static void plugins_print(struct check *k)
 {
     static const struct { enum config_key key; enum spur_kind kind; } kinds[] = {
-        { CONF_StoreType, SPUR_KIND_store }, { CONF_AuthType, SPUR_KIND_auth }, { CONF_SelectType, SPUR_KIND_select },
+        { CONF_StoreType, SPUR_KIND_store }, { CONF_AuthType, SPUR_KIND_auth }, { CONF_SelectType, SPUR_KIND_select }, { CONF_ScoreType, SPUR_KIND_score },
         { CONF_PriorityType, SPUR_KIND_priority }, { CONF_SwitchType, SPUR_KIND_switch } };
     struct spur_error err = { 0 };
 

@@ -447,9 +447,11 @@ static int resolve(struct reader *r, struct spur_error *err)
 
     if ((rc = controllers_old(r, err)) < 0 && (rc = reader_error(r, "slurm.conf", 0, "ControlMachine", "", err)) < 0)
         return rc;
-    /* StoreType may stand in either file; spur.conf has the last word, as the file that is ours. */
+    /* StoreType and ScoreType may stand in either file; spur.conf has the last word, as the file that is ours. */
     if (c->settings[SETTING_store_type].is_set)
         value_put(c, CONF_StoreType, config_setting(c, SETTING_store_type), 0);
+    if (c->settings[SETTING_score_type].is_set)
+        value_put(c, CONF_ScoreType, config_setting(c, SETTING_score_type), 0);
     if (!c->values[CONF_SelectTypeParameters].is_set && word_eq(config_text(c, CONF_SelectType), "select/linear"))
         value_put(c, CONF_SelectTypeParameters, "NONE", 0);
     if (c->values[CONF_AcctGatherInfinibandType].is_set && !c->values[CONF_AcctGatherInterconnectType].is_set)

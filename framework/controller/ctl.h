@@ -38,7 +38,7 @@ struct ctl {
     char            name[64];           /* of this controller */
     char            state_dir[1024], run_dir[512];
     struct rpc     *rpc;
-    struct loaded  *store, *auth, *select, *priority;
+    struct loaded  *store, *auth, *score, *select, *priority;
     const struct spur_store_ops *store_ops;
     const struct spur_auth_ops *auth_ops;
     struct plan_plugins plugins;

@@ -82,10 +82,21 @@ static const char *host_name(void *ctx) { return ((struct ctl *)ctx)->name; }
 static const char *host_role(void *ctx) { (void)ctx; return "controller"; }
 static const char *host_state_dir(void *ctx) { return ((struct ctl *)ctx)->state_dir; }
 
+static bool host_score(void *ctx, const struct spur_score_ops **ops, void **self)
+{
+    const struct ctl *c = ctx;
+
+    if (!c->score)
+        return false;
+    *ops = loader_ops(c->score);
+    *self = c->score->self;
+    return true;
+}
+
 static void host_init(struct ctl *c)
 {
     c->host = (struct spur_host){ .size = sizeof c->host, .ctx = c, .log = log_text, .post = host_post, .now_ms = host_now,
-                                  .wall_ms = host_wall, .host_name = host_name, .role = host_role, .state_dir = host_state_dir };
+                                  .wall_ms = host_wall, .host_name = host_name, .role = host_role, .state_dir = host_state_dir, .score = host_score };
     uv_mutex_init(&post_queue.lock);
     post_queue.last = &post_queue.first;
     uv_async_init(c->loop, &post_queue.async, posts_run);
@@ -402,6 +413,7 @@ static int ctl_plugins(struct ctl *c, int line, struct spur_error *err)
 
     if (loader_open(SPUR_KIND_store, store ? store : "store/local", cfg, &c->host, &c->store, err) < 0 || ctl_alone(c, line, err) < 0 ||
         loader_open(SPUR_KIND_auth, config_text(cfg, CONF_AuthType), cfg, &c->host, &c->auth, err) < 0 ||
+        loader_open(SPUR_KIND_score, config_text(cfg, CONF_ScoreType), cfg, &c->host, &c->score, err) < 0 ||
         loader_open(SPUR_KIND_select, config_text(cfg, CONF_SelectType), cfg, &c->host, &c->select, err) < 0 ||
         loader_open(SPUR_KIND_priority, config_text(cfg, CONF_PriorityType), cfg, &c->host, &c->priority, err) < 0)
         return err->code;
@@ -443,6 +455,7 @@ void ctl_plugins_take(struct ctl *c)
     const struct config *cfg = c->state->config;
     const char *store = config_text(cfg, CONF_StoreType);
 
+    ctl_plugin_take(c, SPUR_KIND_score, config_text(cfg, CONF_ScoreType), "ScoreType", true, &c->score);
     ctl_plugin_take(c, SPUR_KIND_select, config_text(cfg, CONF_SelectType), "SelectType", true, &c->select);
     ctl_plugin_take(c, SPUR_KIND_priority, config_text(cfg, CONF_PriorityType), "PriorityType", true, &c->priority);
     ctl_plugin_take(c, SPUR_KIND_auth, config_text(cfg, CONF_AuthType), "AuthType", false, &c->auth);
@@ -533,6 +546,7 @@ static void ctl_free(struct ctl *c)
     loader_close(c->store);
     loader_close(c->auth);
     loader_close(c->select);
+    loader_close(c->score);
     loader_close(c->priority);
     config_free(c->file_config);
 }

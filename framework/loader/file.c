@@ -20,6 +20,7 @@
 
 #include <spur/auth.h>
 #include <spur/gpu.h>
+#include <spur/score.h>
 #include <spur/priority.h>
 #include <spur/select.h>
 #include <spur/store.h>
@@ -188,6 +189,7 @@ static const struct mandatory {
     MANDATORY(auth, prove), MANDATORY(auth, check),
     MANDATORY(priority, rank),
     MANDATORY(gpu, scan),
+    MANDATORY(score, best),
 #undef MANDATORY
 };
 

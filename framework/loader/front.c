@@ -125,12 +125,19 @@ FRONT_TEXT(role)
 FRONT_TEXT(state_dir)
 #undef FRONT_TEXT
 
+static bool front_score(void *ctx, const struct spur_score_ops **ops, void **self)
+{
+    struct front *f = ctx;
+
+    return f->behind && SPUR_HAS(f->behind, score) && f->behind->score(f->behind->ctx, ops, self);
+}
+
 void front_init(struct front *f, const char *name, const struct spur_host *behind)
 {
     *f = (struct front){
         .host = { .size = sizeof f->host, .ctx = f, .log = front_log, .conf_int = options_int, .conf_float = options_float, .conf_text = options_text,
                   .config = front_config, .now_ms = front_now_ms, .wall_ms = front_wall_ms,
-                  .host_name = front_host_name, .role = front_role, .state_dir = front_state_dir },
+                  .host_name = front_host_name, .role = front_role, .state_dir = front_state_dir, .score = front_score },
         .behind = behind };
     if (behind && SPUR_HAS(behind, post))
         f->host.post = front_post;

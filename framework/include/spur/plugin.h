@@ -10,6 +10,7 @@
 #ifndef SPUR_PLUGIN_H
 #define SPUR_PLUGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <spur/error.h>
@@ -27,7 +28,8 @@ extern "C" {
     X(switch,   3, 0, 1) \
     X(auth,     4, 0, 1) \
     X(priority, 5, 0, 1) \
-    X(gpu,      6, 0, 2)
+    X(gpu,      6, 0, 2) \
+    X(score,    7, 0, 1)
 
 enum spur_kind {
 #define SPUR_KIND_ROW(name, number, major, minor) SPUR_KIND_##name = number,
@@ -64,6 +66,7 @@ struct spur_conf;
 enum spur_log_level { SPUR_LOG_ERROR = 0, SPUR_LOG_WARN, SPUR_LOG_INFO, SPUR_LOG_DEBUG };
 
 /* Services of the host. Size first: use SPUR_HAS before a member that is newer than your header's minimum. */
+struct spur_score_ops;          /* spur/score.h */
 struct spur_host {
     uint32_t size;
     void    *ctx;               /* the host's; passed back in each call */
@@ -85,6 +88,9 @@ struct spur_host {
     const char *(*host_name)(void *ctx);
     const char *(*role)(void *ctx);
     const char *(*state_dir)(void *ctx);
+    /* The score plugin in use (ScoreType): its table and its instance, for select plugins. False: this host has none. On the loop's thread; ask at each
+     * decision, it may be exchanged between two. */
+    bool (*score)(void *ctx, const struct spur_score_ops **ops, void **self);
 };
 
 struct spur_plugin {
