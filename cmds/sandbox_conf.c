@@ -4,6 +4,7 @@
  * Called by sandbox.c once, before any daemon runs. A site's file keeps all that it says about nodes, partitions and scheduling; what ties it
  * to the site's hosts, users, paths and hooks is left out and said anew at the end.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <jansson.h>
 #include <netinet/in.h>
@@ -12,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,18 +85,81 @@ int sandbox_run_dir(struct sandbox *s, bool make, struct spur_error *err)
     return make ? sandbox_file_put(note, s->run, err) : 0;
 }
 
-static uint16_t port_free(void)
-{
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t n = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    uint16_t port = 0;
+/* ---- addresses and ports ---------------------------------------------------------------------------------------------------- */
 
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&a, n) == 0 && getsockname(fd, (struct sockaddr *)&a, &n) == 0)
-        port = ntohs(a.sin_port);
-    if (fd >= 0)
-        close(fd);
-    return port;
+struct place { char addr[64], netns[160]; };        /* of a controller; netns "": where we are */
+
+/* Where controller i is to be: of --at, else 127.0.0.(i + 1). */
+static int place_of(const struct sandbox *s, uint32_t i, struct place *p, struct spur_error *err)
+{
+    const char *from = s->at;
+    char word[128], *at;
+    struct in_addr seen;
+    size_t n;
+
+    snprintf(p->addr, sizeof p->addr, "127.0.0.%u", i + 1);
+    p->netns[0] = '\0';
+    if (!from)
+        return 0;
+    for (uint32_t k = 0; k < i && from; k++)
+        from = strchr(from, ',') ? strchr(from, ',') + 1 : NULL;
+    n = from ? strcspn(from, ",") : 0;
+    if (!n || n >= sizeof word)
+        return spur_fail(err, SPUR_EINVAL, "--at %s: names no address for controller %u of %u", s->at, i + 1, s->controllers);
+    memcpy(word, from, n);
+    word[n] = '\0';
+    if ((at = strchr(word, '@'))) {
+        *at = '\0';
+        snprintf(p->netns, sizeof p->netns, "%s%.100s", at[1] == '/' ? "" : "/run/netns/", at + 1);
+    }
+    if (inet_pton(AF_INET, word, &seen) != 1)
+        return spur_fail(err, SPUR_EINVAL, "--at %s: \"%s\" is no IPv4 address", s->at, word);
+    snprintf(p->addr, sizeof p->addr, "%.60s", word);
+    return 0;
+}
+
+/* What a controller listens on, from SlurmctldPort: commands and agents, and store/raft's members. */
+static const uint16_t port_offsets[] = { 0, 4 };
+
+static bool port_is_free(const struct sandbox *s, uint16_t port)
+{
+    bool is_free = true;
+
+    for (uint32_t i = 0; i < s->controllers && is_free; i++)
+        for (size_t k = 0; k < sizeof port_offsets / sizeof *port_offsets && is_free; k++) {
+            struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)(port + port_offsets[k])) };
+            int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+            struct place p;
+
+            if (place_of(s, i, &p, NULL) == 0 && !*p.netns && inet_pton(AF_INET, p.addr, &a.sin_addr) == 1) {
+                setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+                is_free = bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, 1) == 0;
+            }
+            close(fd);
+        }
+    return is_free;
+}
+
+/* Below those that the kernel gives to outgoing connections: one of them could take the port of a controller that is down for a moment, and a
+ * connection to that port even connects to itself. */
+static uint16_t port_free(const struct sandbox *s)
+{
+    char *range = sandbox_file_get("/proc/sys/net/ipv4/ip_local_port_range");
+    uint32_t low = range ? (uint32_t)strtoul(range, NULL, 10) : 32768, from = 10000, draw;
+
+    free(range);
+    if (low < from + 1000) {
+        from = 1100;
+        low = low < from + 1000 ? 32768 : low;
+    }
+    for (unsigned tries = 0; tries < 1000; tries++) {
+        if (getrandom(&draw, sizeof draw, 0) != (ssize_t)sizeof draw)
+            draw = (uint32_t)getpid() * 7919 + tries;
+        draw = from + draw % (low - from - 8);
+        if (port_is_free(s, (uint16_t)draw))
+            return (uint16_t)draw;
+    }
+    return 0;
 }
 
 /* ---- GPUs of a topology file ------------------------------------------------------------------------------------------------ */
@@ -162,27 +228,39 @@ static const char *user_name(void)
     return pw ? pw->pw_name : "root";
 }
 
-static void conf_common(const struct sandbox *s, struct str *out)
+static int conf_common(const struct sandbox *s, struct str *out, struct spur_error *err)
 {
-    str_addf(out, "SlurmctldHost=ctl1(127.0.0.1)\nSlurmctldPort=%u\nSlurmUser=%s\nSlurmdUser=%s\nAuthType=auth/sodium\n", port_free(), user_name(), user_name());
+    uint16_t port = port_free(s);
+    struct place p;
+
+    if (!port)
+        return spur_fail(err, SPUR_EBUSY, "no free port for %u controllers", s->controllers);
+    for (uint32_t i = 0; i < s->controllers; i++) {
+        if (place_of(s, i, &p, err) < 0)
+            return err->code;
+        str_addf(out, "SlurmctldHost=ctl%u(%s)\n", i + 1, p.addr);
+    }
+    if (s->controllers > 1)
+        str_add(out, "StoreType=store/raft\n");
+    str_addf(out, "SlurmctldPort=%u\nSlurmUser=%s\nSlurmdUser=%s\nAuthType=auth/sodium\n", port, user_name(), user_name());
     str_addf(out, "StateSaveLocation=%s/state\nSlurmdSpoolDir=%s/spool/%%n\n", s->dir, s->dir);
     str_addf(out, "SlurmctldLogFile=%s/log/ctl1.log\nSlurmdLogFile=%s/log/%%n.log\nSlurmctldPidFile=%s/run/ctl1.pid\nSlurmdPidFile=%s/run/%%n.pid\n",
              s->dir, s->dir, s->dir, s->dir);
+    return 0;
 }
 
 static int conf_own(struct sandbox *s, struct str *conf, struct str *gres, struct spur_error *err)
 {
     struct hardware h = { .sockets = 1, .cores = 8, .threads = 1 };
 
-    if (s->gpus && hardware_read(s->gpus, &h, err) < 0)
+    str_add(conf, "# Made by `spur sandbox start`.\nClusterName=sandbox\n");
+    if (conf_common(s, conf, err) < 0 || (s->gpus && hardware_read(s->gpus, &h, err) < 0))
         return err->code;
     if (s->cpus) {
         h.sockets = h.sockets > 1 && s->cpus % 2 == 0 ? 2 : 1;
         h.cores = s->cpus / h.sockets;
         h.threads = 1;
     }
-    str_add(conf, "# Made by `spur sandbox start`.\nClusterName=sandbox\n");
-    conf_common(s, conf);
     str_add(conf, "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\nSchedulerType=sched/backfill\nPriorityType=priority/multifactor\n"
                   "PriorityWeightAge=1000\nReturnToService=2\nSlurmdTimeout=60\nKillWait=5\nMinJobAge=300\n");
     str_addf(conf, "DefMemPerCPU=%u\n", (s->gpus ? 1500000 : 16000) / (h.sockets * h.cores * h.threads));
@@ -230,7 +308,10 @@ static int conf_site(struct sandbox *s, struct str *conf, struct str *gres, stru
             str_addf(conf, "%s\n", line);
     }
     free(text);
-    conf_common(s, conf);
+    if (conf_common(s, conf, err) < 0) {
+        config_free(cfg);
+        return err->code;
+    }
     str_add(conf, s->extra.text);
     if (cfg->gres_text)
         str_add(gres, cfg->gres_text);
@@ -238,7 +319,7 @@ static int conf_site(struct sandbox *s, struct str *conf, struct str *gres, stru
     return 0;
 }
 
-static int conf_for(const struct sandbox *s, const char *name, struct spur_error *err)
+static int conf_for(const struct sandbox *s, const char *name, bool is_controller, struct spur_error *err)
 {
     static const char *const shared[] = { "slurm.conf", "gres.conf", "topology.conf", "cgroup.conf", NULL };
     char path[1100], target[1100];
@@ -256,11 +337,26 @@ static int conf_for(const struct sandbox *s, const char *name, struct spur_error
     }
     str_init(&spur);
     str_addf(&spur, "run_dir = \"%s%s%s\"\nemulate_hardware = true\nplugin \"auth/sodium\" {\n  key_dir = \"%s/keys/%s\"\n  root_from = \"controller,compute\"\n}\n", s->run,
-             word_starts(name, "ctl") ? "" : "/", word_starts(name, "ctl") ? "" : name, s->dir, name);
+             is_controller ? "" : "/", is_controller ? "" : name, s->dir, name);
     snprintf(path, sizeof path, "%s/etc/%s/spur.conf", s->dir, name);
     rc = sandbox_file_put(path, spur.text, err);
     str_fini(&spur);
     return rc;
+}
+
+static int conf_controllers(const struct sandbox *s, const struct config *cfg, struct spur_error *err)
+{
+    char path[1100];
+    struct place p;
+
+    for (uint32_t i = 0; i < cfg->controller_count; i++) {
+        if (conf_for(s, cfg->controllers[i].host, true, err) < 0 || place_of(s, i, &p, err) < 0)
+            return err->code;
+        snprintf(path, sizeof path, "%s/etc/%s/netns", s->dir, cfg->controllers[i].host);
+        if (*p.netns && sandbox_file_put(path, p.netns, err) < 0)
+            return err->code;
+    }
+    return 0;
 }
 
 static void node_list(const struct config *cfg, struct str *out)
@@ -277,7 +373,7 @@ static void node_list(const struct config *cfg, struct str *out)
 int sandbox_conf_write(struct sandbox *s, struct config **cfg, struct spur_error *err)
 {
     static const char *const folders[] = { "etc", "keys", "state", "spool", "log", "run", NULL };
-    char path[1024];
+    char path[1024], controllers[64];
     struct str conf, gres, spur, nodes;
     int rc = 0;
 
@@ -309,19 +405,20 @@ int sandbox_conf_write(struct sandbox *s, struct config **cfg, struct spur_error
     snprintf(path, sizeof path, "%s/slurm.conf", s->dir);
     if ((rc = config_load(path, false, cfg, err)) < 0)
         goto out;
-    if ((rc = conf_for(s, "ctl1", err)) < 0)
+    if ((rc = conf_controllers(s, *cfg, err)) < 0)
         goto out;
     if ((*cfg)->node_count > SANDBOX_NODES_REAL)
-        rc = conf_for(s, "emulator", err);
+        rc = conf_for(s, "emulator", false, err);
     else
         for (size_t i = 0; i < (*cfg)->node_count && rc == 0; i++)
-            rc = conf_for(s, (*cfg)->nodes[i].name, err);
+            rc = conf_for(s, (*cfg)->nodes[i].name, false, err);
     if (rc < 0)
         goto out;
     node_list(*cfg, &nodes);
     snprintf(path, sizeof path, "%s/keys", s->dir);
     /* The emulator speaks for many nodes: only a controller's key may. */
-    rc = (*cfg)->node_count > SANDBOX_NODES_REAL ? cluster_keys_make(path, "ctl1,emulator", NULL, err) : cluster_keys_make(path, "ctl1", nodes.text, err);
+    snprintf(controllers, sizeof controllers, "ctl[1-%u]%s", s->controllers, (*cfg)->node_count > SANDBOX_NODES_REAL ? ",emulator" : "");
+    rc = cluster_keys_make(path, controllers, (*cfg)->node_count > SANDBOX_NODES_REAL ? NULL : nodes.text, err);
 out:
     str_fini(&conf);
     str_fini(&gres);
