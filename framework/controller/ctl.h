@@ -23,6 +23,7 @@
 #include "loader/loader.h"
 #include "plan/plan.h"
 #include "rpc/log.h"
+#include "rpc/peers.h"
 #include "rpc/server.h"
 #include "state/apply.h"
 
@@ -39,6 +40,8 @@ struct ctl {
     char            state_dir[1024], run_dir[512];
     struct rpc     *rpc;
     struct loaded  *store, *auth, *score, *select, *priority;
+    struct peers   *peers;              /* channels of the store's threads, and their instance of the auth plugin */
+    struct loaded  *peers_auth;
     const struct spur_store_ops *store_ops;
     const struct spur_auth_ops *auth_ops;
     struct plan_plugins plugins;

@@ -93,10 +93,23 @@ static bool host_score(void *ctx, const struct spur_score_ops **ops, void **self
     return true;
 }
 
+static int host_controller(void *ctx, uint32_t i, struct spur_controller *out)
+{
+    const struct config *cfg = ((struct ctl *)ctx)->file_config;
+
+    if (i >= cfg->controller_count)
+        return SPUR_ENOTFOUND;
+    snprintf(out->name, sizeof out->name, "%s", cfg->controllers[i].host);
+    snprintf(out->addr, sizeof out->addr, "%s", cfg->controllers[i].addr ? cfg->controllers[i].addr : cfg->controllers[i].host);
+    return 0;
+}
+
 static void host_init(struct ctl *c)
 {
+    c->peers = peers_create(config_text(c->file_config, CONF_ClusterName));
     c->host = (struct spur_host){ .size = sizeof c->host, .ctx = c, .log = log_text, .post = host_post, .now_ms = host_now,
-                                  .wall_ms = host_wall, .host_name = host_name, .role = host_role, .state_dir = host_state_dir, .score = host_score };
+                                  .wall_ms = host_wall, .host_name = host_name, .role = host_role, .state_dir = host_state_dir,
+                                  .controller = host_controller, .channels = peers_channels(c->peers), .score = host_score };
     uv_mutex_init(&post_queue.lock);
     post_queue.last = &post_queue.first;
     uv_async_init(c->loop, &post_queue.async, posts_run);
@@ -417,6 +430,11 @@ static int ctl_plugins(struct ctl *c, int line, struct spur_error *err)
         loader_open(SPUR_KIND_select, config_text(cfg, CONF_SelectType), cfg, &c->host, &c->select, err) < 0 ||
         loader_open(SPUR_KIND_priority, config_text(cfg, CONF_PriorityType), cfg, &c->host, &c->priority, err) < 0)
         return err->code;
+    if (loader_can(c->store, SPUR_CAP_REPLICATED)) {
+        if (loader_open(SPUR_KIND_auth, config_text(cfg, CONF_AuthType), cfg, &c->host, &c->peers_auth, err) < 0)
+            return err->code;
+        peers_use(c->peers, loader_ops(c->peers_auth), c->peers_auth->self, loader_can(c->peers_auth, SPUR_CAP_MAY_BLOCK));
+    }
     c->auth_ops = loader_ops(c->auth);
     if (!SPUR_HAS(c->auth_ops, sign))
         return spur_fail(err, SPUR_EUNSUPPORTED, "AuthType: %s cannot sign launch credentials, so no job could start; take auth/sodium or auth/munge", c->auth->name);
@@ -544,6 +562,8 @@ static void ctl_free(struct ctl *c)
     free(c->agent_of);
     free(c->is_armed);
     loader_close(c->store);
+    loader_close(c->peers_auth);
+    peers_destroy(c->peers);
     loader_close(c->auth);
     loader_close(c->select);
     loader_close(c->score);

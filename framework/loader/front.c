@@ -2,7 +2,7 @@
 /* front.c - the table of host services that a plugin sees: the loader's own in front of its caller's.
  *
  * A caller (daemon, simulator, conformance suite) offers what it has; the gaps are filled here, so that a plugin finds every
- * service of plugin.h but `post`, which only a process with a loop can give. Log lines get the plugin's name.
+ * service of plugin.h but `post`, which only a process with a loop can give, `controller` and `channels`. Log lines get the plugin's name.
  */
 #include <stdarg.h>
 #include <time.h>
@@ -112,6 +112,13 @@ static int64_t front_wall_ms(void *ctx)
     return f->behind && SPUR_HAS(f->behind, wall_ms) ? f->behind->wall_ms(f->behind->ctx) : clock_wall_ms();
 }
 
+static int front_controller(void *ctx, uint32_t i, struct spur_controller *out)
+{
+    struct front *f = ctx;
+
+    return f->behind->controller(f->behind->ctx, i, out);
+}
+
 /* The three texts: what the caller says, "" otherwise. */
 #define FRONT_TEXT(member) \
     static const char *front_##member(void *ctx) \
@@ -141,5 +148,9 @@ void front_init(struct front *f, const char *name, const struct spur_host *behin
         .behind = behind };
     if (behind && SPUR_HAS(behind, post))
         f->host.post = front_post;
+    if (behind && SPUR_HAS(behind, controller))
+        f->host.controller = front_controller;
+    if (behind && SPUR_HAS(behind, channels))
+        f->host.channels = behind->channels;
     snprintf(f->name, sizeof f->name, "%s", name);
 }

@@ -219,31 +219,62 @@ none:
     return 0;
 }
 
-int channel_send(struct channel *c, uint16_t type, uint64_t seq, const ProtobufCMessage *body, struct spur_error *err)
+/* Room for a frame of `size` bytes and its head, where it is packed before it is sealed. */
+static int frame_begin(struct channel *c, uint16_t type, uint64_t seq, size_t size, uint8_t **body, struct spur_error *err)
 {
-    size_t size = body ? protobuf_c_message_get_packed_size(body) : 0;
     struct frame f = { .length = (uint32_t)size, .type = type, .version = c->version, .seq = seq };
     struct str *to = c->is_local ? &c->out : &c->scratch;
-    uint8_t *at;
 
     if (c->state != STATE_READY)
         return spur_fail(err, SPUR_ECLOSED, c->state == STATE_BROKEN ? "the channel is closed" : "the channel is not open yet");
     if (size > FRAME_MAX)
         return spur_fail(err, SPUR_ELIMIT, "message of %zu bytes: the limit is %u", size, FRAME_MAX);
-    at = channel_room(to, FRAME_HEADER + size);
-    frame_pack(&f, at);
-    if (body)
-        protobuf_c_message_pack(body, at + FRAME_HEADER);
-    if (c->is_local) {
-        to->len += FRAME_HEADER + size;
-        return 0;
-    }
+    *body = channel_room(to, FRAME_HEADER + size);
+    frame_pack(&f, *body);
+    *body += FRAME_HEADER;
+    return 0;
+}
+
+static void frame_end(struct channel *c, const uint8_t *body, size_t size)
+{
+    const uint8_t *at = body - FRAME_HEADER;
+
     size += FRAME_HEADER;
+    if (c->is_local) {
+        c->out.len += size;
+        return;
+    }
     channel_room(&c->out, size + (size / RECORD_MAX + 1) * (RECORD_HEAD + RECORD_TAIL));
     for (size_t done = 0, n; done < size; done += n) {
         n = size - done < RECORD_MAX ? size - done : RECORD_MAX;
         channel_seal(c, at + done, n);
     }
     drained(&c->scratch);
+}
+
+int channel_send(struct channel *c, uint16_t type, uint64_t seq, const ProtobufCMessage *body, struct spur_error *err)
+{
+    size_t size = body ? protobuf_c_message_get_packed_size(body) : 0;
+    uint8_t *at;
+    int rc = frame_begin(c, type, seq, size, &at, err);
+
+    if (rc < 0)
+        return rc;
+    if (body)
+        protobuf_c_message_pack(body, at);
+    frame_end(c, at, size);
+    return 0;
+}
+
+int channel_send_bytes(struct channel *c, uint16_t type, uint64_t seq, const void *body, size_t n, struct spur_error *err)
+{
+    uint8_t *at;
+    int rc = frame_begin(c, type, seq, n, &at, err);
+
+    if (rc < 0)
+        return rc;
+    if (n)
+        memcpy(at, body, n);
+    frame_end(c, at, n);
     return 0;
 }

@@ -47,6 +47,8 @@ int  channel_input(struct channel *c, const void *data, size_t n, struct spur_er
 int  channel_next(struct channel *c, struct frame *f, const uint8_t **body, struct spur_error *err);
 /* body NULL: empty. Only at CHANNEL_READY. A body over FRAME_MAX is SPUR_ELIMIT and leaves the channel as it was. */
 int  channel_send(struct channel *c, uint16_t type, uint64_t seq, const ProtobufCMessage *body, struct spur_error *err);
+/* The same for a body that is packed already. */
+int  channel_send_bytes(struct channel *c, uint16_t type, uint64_t seq, const void *body, size_t n, struct spur_error *err);
 struct str *channel_output(struct channel *c);              /* bytes for the wire; the caller clears what it has written */
 size_t channel_memory(const struct channel *c);             /* bytes held now: for bounds and their tests */
 void channel_rekey_after(struct channel *c, uint64_t bytes);        /* other than 1 GiB: tests */

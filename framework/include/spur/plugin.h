@@ -23,7 +23,7 @@ extern "C" {
 
 /* The kinds: NAME, number, ABI major, ABI minor. One list makes the constants and the loader's table. */
 #define SPUR_KINDS(X) \
-    X(store,    1, 0, 1) \
+    X(store,    1, 0, 2) \
     X(select,   2, 0, 2) \
     X(switch,   3, 0, 1) \
     X(auth,     4, 0, 1) \
@@ -65,8 +65,12 @@ struct spur_conf;
 
 enum spur_log_level { SPUR_LOG_ERROR = 0, SPUR_LOG_WARN, SPUR_LOG_INFO, SPUR_LOG_DEBUG };
 
-/* Services of the host. Size first: use SPUR_HAS before a member that is newer than your header's minimum. */
+/* One line of SlurmctldHost. */
+struct spur_controller { char name[64], addr[128]; };
+struct spur_channels;           /* spur/channel.h */
 struct spur_score_ops;          /* spur/score.h */
+
+/* Services of the host. Size first: use SPUR_HAS before a member that is newer than your header's minimum. */
 struct spur_host {
     uint32_t size;
     void    *ctx;               /* the host's; passed back in each call */
@@ -91,6 +95,10 @@ struct spur_host {
     /* The score plugin in use (ScoreType): its table and its instance, for select plugins. False: this host has none. On the loop's thread; ask at each
      * decision, it may be exchanged between two. */
     bool (*score)(void *ctx, const struct spur_score_ops **ops, void **self);
+    /* Line i of SlurmctldHost, in the order of the file; ENOTFOUND: there are no more. During open, reload and start. NULL in hosts without them. */
+    int (*controller)(void *ctx, uint32_t i, struct spur_controller *out);
+    /* Encrypted channels to other processes of the cluster; NULL in hosts without an auth plugin. Valid until close. */
+    const struct spur_channels *channels;
 };
 
 struct spur_plugin {

@@ -636,13 +636,20 @@ static void local_status(void *self, struct spur_store_status *out)
     struct local *s = self;
     struct spur_store_status st = { .size = sizeof st, .member_count = 1 };
     uint32_t us[FLUSH_TIMES], n = 0, size = out->size;
+    bool is_leader;
     int64_t now = s->host->now_ms(s->host->ctx);
 
     pthread_mutex_lock(&s->lock);
     st.role = s->failed.code ? SPUR_STORE_FAILED : s->role;
-    st.fence = s->fence;
-    st.committed = s->committed;
-    st.durable = s->durable;
+    is_leader = st.role == SPUR_STORE_LEADER;
+    st.fence = st.term = s->fence;
+    st.committed = st.applied = s->committed;
+    st.durable = st.last_index = s->durable;
+    st.voters = st.voters_reachable = 1;
+    st.feature_min = s->events.feature;
+    st.has_leader = is_leader;
+    if (is_leader)
+        snprintf(st.leader, sizeof st.leader, "%s", s->host->host_name(s->host->ctx));
     st.snapshot_index = s->snapshot_index;
     st.log_bytes = s->log_bytes;
     st.flushes = s->flushes;
@@ -658,6 +665,7 @@ static void local_status(void *self, struct spur_store_status *out)
     if (n) {
         qsort(us, n, sizeof *us, us_compare);
         st.flush_p50_us = us[n / 2];
+        st.flush_p99_us = us[n - 1 - n / 100];
         st.flush_max_us = us[n - 1];
     }
     memcpy(out, &st, size < sizeof st ? size : sizeof st);
@@ -673,8 +681,9 @@ static int local_member(void *self, uint32_t i, struct spur_store_member *out)
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "%s", s->host->host_name(s->host->ctx));
     out->role = s->role;
-    out->voter = out->reachable = true;
+    out->voter = out->reachable = out->is_self = true;
     out->index = s->committed;
+    out->feature = s->events.feature;
     return 0;
 }
 
