@@ -24,7 +24,7 @@ extern "C" {
 /* The kinds: NAME, number, ABI major, ABI minor. One list makes the constants and the loader's table. */
 #define SPUR_KINDS(X) \
     X(store,    1, 0, 2) \
-    X(select,   2, 0, 2) \
+    X(select,   2, 0, 3) \
     X(switch,   3, 0, 1) \
     X(auth,     4, 0, 1) \
     X(priority, 5, 0, 1) \

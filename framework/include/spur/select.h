@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spur/select.h - the kind `select`: which nodes, cores and devices a job gets (Slurm's SelectType). ABI 0.2.
+/* spur/select.h - the kind `select`: which nodes, cores and devices a job gets (Slurm's SelectType). ABI 0.3.
  *
  * Called by the plan pass on the leader only, on the loop's thread; a decision is a proposal that apply checks again, so
  * floats are fine and replicas need not agree. Mandatory: place.

@@ -47,6 +47,8 @@ struct spur_node_view {
     const struct spur_device_table *devices;    /* spur/score.h: the GPUs and their links; NULL: none known */
     const char *fabric;             /* nodes with the same text are joined by one NVLink or XGMI domain; "": none */
     const char *leaf, *block;       /* the leaf switch (topology.conf tree) and block it hangs on; "": none */
+    /* since 0.3 */
+    const char *path;               /* the switches or blocks above it, highest first, its leaf last: "core/pod1/leaf3"; the same text for all nodes of a leaf */
 };
 
 struct spur_view {
@@ -55,6 +57,11 @@ struct spur_view {
     uint64_t    version;            /* grows with each change of the base; an overlay keeps its base's */
     bool        is_overlay;         /* base plus hypothetical releases at a time (backfill, preemption) */
     const void *nodes; uint32_t node_count;
+    /* since 0.3: how a plugin keeps an index of each view it is asked about. A serial names one view as long as it lives and is never given again; 0: this host
+     * gives none. log[0 .. log_count) are the nodes that have changed since the view was made, in order, a node as often as it did; what it said before stays,
+     * so a plugin remembers how far it has read. When too much would stand in it the view gets another serial and an empty log. */
+    uint64_t    serial;
+    const uint32_t *log; uint32_t log_count;
 };
 
 static inline const struct spur_node_view *spur_view_node(const struct spur_view *v, uint32_t i)
@@ -100,7 +107,11 @@ struct spur_ask {
     uint32_t segment;                       /* nodes a group under one switch (--segment); 0: any */
     uint32_t max_cpus_per_node;             /* of the partition; 0: none */
     uint32_t want_nodes;                    /* min_nodes..max_nodes: as many as this when they are free (-N 2-4: 4); 0: no more than the tasks need */
+    /* since 0.3 */
+    uint32_t gres_flags;                    /* SPUR_GRES_* */
 };
+#define SPUR_GRES_ENFORCE_BINDING 1u        /* cores near to the job's GPUs only */
+#define SPUR_GRES_DISABLE_BINDING 2u        /* any cores, near or not */
 #define SPUR_MEM_ALL UINT64_MAX
 
 /* ask: which row of the ask this serves, or SPUR_ASK_NONE: held because the job has the node for itself (exclusive). gres: which row of the node's. */

@@ -8,6 +8,7 @@
 #ifndef SELECT_TOPO_FIT_H
 #define SELECT_TOPO_FIT_H
 
+#include <spur/score.h>
 #include <spur/select.h>
 
 #define TOPO_ROWS_MAX SPUR_PICKS_MAX
@@ -47,6 +48,9 @@ struct topo_ask {
     bool     wants_sockets;         /* something depends on where in the node the free cores are */
     uint32_t span;                  /* sockets that must be used, for gres per socket; 1 otherwise */
     uint64_t gpus_per_node, gpus_per_task;      /* sums over the gpu rows: fixed part, part that grows with tasks */
+    uint32_t node_size;             /* of the view's nodes */
+    const struct spur_score_ops *scorer; void *scorer_self;     /* NULL: none */
+    uint64_t rail;                  /* GPUs free on every node of the job that lose nothing there: taken on each; 0: each node by itself */
 };
 
 struct topo_fit {

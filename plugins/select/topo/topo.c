@@ -11,11 +11,14 @@
 
 #include "choose.h"
 #include "give.h"
+#include "said.h"
 
 struct topo {
+    const struct spur_host *host;
     struct topo_room room;
     uint32_t whys[TOPO_WHY_COUNT];      /* how many nodes of this decision failed why */
     uint32_t allowed;
+    struct topo_said said;              /* of the last placement */
 };
 
 static int room_grow(struct topo_room *r, uint32_t nodes)
@@ -215,6 +218,9 @@ static int topo_place(void *self, const struct spur_view *view, const struct spu
     out->score = 1.0;
     if ((rc = topo_ask_init(&t, ask, err)) < 0)
         return rc;
+    t.node_size = view->node_size;
+    if (!SPUR_HAS(topo->host, score) || !topo->host->score(topo->host->ctx, &t.scorer, &t.scorer_self))
+        t.scorer = NULL;
     for (uint32_t i = 0; i < view->node_count; i++)
         if (spur_view_node(view, i)->index >= top)
             top = spur_view_node(view, i)->index + 1;
@@ -230,6 +236,7 @@ static int topo_place(void *self, const struct spur_view *view, const struct spu
     if (room->count > out->pick_room)
         return spur_fail(err, SPUR_ELIMIT, "select/topo: %u nodes chosen, the caller has room for %u", room->count, out->pick_room);
     picks_sort(room);
+    topo_rail(&t, view, room);
     for (uint32_t i = 0; i < room->count; i++) {
         const struct spur_node_view *n = node_by_index(view, room->fits[room->chosen[i]].node);
         struct spur_node_pick *pick = spur_placement_pick(out, i);
@@ -240,17 +247,25 @@ static int topo_place(void *self, const struct spur_view *view, const struct spu
             return spur_fail(err, SPUR_ELATER, "node %s: what is free does not suit all that is asked of it together", n->name);
     }
     out->pick_count = room->count;
+    topo_say(&t, view, out, &topo->said);
     return 0;
+}
+
+static int topo_explain(void *self, const struct spur_placement *out, char *buf, size_t len)
+{
+    struct topo *topo = self;
+
+    return topo_said_print(&topo->said, out, buf, len);
 }
 
 static int topo_open(const struct spur_host *host, const struct spur_conf *conf, void **self, struct spur_error *err)
 {
     struct topo *topo = calloc(1, sizeof *topo);
 
-    (void)host;
     (void)conf;
     if (!topo)
         return spur_fail(err, SPUR_ENOMEM, "out of memory");
+    topo->host = host;
     *self = topo;
     return 0;
 }
@@ -271,7 +286,7 @@ static void topo_close(void *self)
 }
 
 static const struct spur_option topo_options[] = { { NULL, 0, NULL, NULL } };
-static const struct spur_select_ops topo_ops = { .size = sizeof topo_ops, .place = topo_place };
+static const struct spur_select_ops topo_ops = { .size = sizeof topo_ops, .place = topo_place, .explain = topo_explain };
 
 SPUR_PLUGIN(select, topo, .about = "CPUs by socket, core and thread, memory and devices as consumables", .stands_for = "cons_tres cons_res cray_aries",
             .options = topo_options, .ops = &topo_ops, .open = topo_open, .close = topo_close);
