@@ -18,6 +18,7 @@
 struct config;
 struct sandbox {
     char dir[700], run[256];        /* absolute; run: folder of the sockets */
+    char topology[4096];            /* file of --gpus, "" without */
     uint32_t controllers, nodes, cpus;
     const char *gpus, *conf, *at;   /* --gpus, --conf, --at; NULL: none */
     struct str extra;               /* --set lines */

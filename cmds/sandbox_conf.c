@@ -6,7 +6,6 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <jansson.h>
 #include <netinet/in.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include "cmds/cluster.h"
 #include "cmds/sandbox.h"
 #include "config/config.h"
+#include "hardware/rig.h"
 
 /* ---- files ---------------------------------------------------------------------------------------------------------------- */
 
@@ -164,58 +164,34 @@ static uint16_t port_free(const struct sandbox *s)
 
 /* ---- GPUs of a topology file ------------------------------------------------------------------------------------------------ */
 
-struct hardware { char type[64]; uint32_t gpus, sockets, cores, threads; struct str gres; bool is_amd; };
+struct hardware { char type[64]; uint32_t gpus, sockets, cores, threads; struct str gres; };
 
-static int hardware_read(const char *name, struct hardware *h, struct spur_error *err)
+/* --gpus NAME or FILE. The nodes' daemons read the same file: its place is kept, absolute. */
+static int hardware_read(struct sandbox *s, struct hardware *h, struct spur_error *err)
 {
-    char path[1024];
-    json_error_t bad;
-    json_t *top, *cpu, *gpus, *links, *gpu;
-    size_t i;
+    struct rig m;
 
-    snprintf(path, sizeof path, "%s", name);
-    if (access(path, R_OK) < 0)
-        snprintf(path, sizeof path, "%s/topologies/%s.json", SPUR_DATADIR, name);
-    if (access(path, R_OK) < 0)
-        return spur_fail(err, SPUR_ENOTFOUND, "--gpus %s: no such file, and no %s", name, path);
-    top = json_load_file(path, 0, &bad);
-    if (!top)
-        return spur_fail(err, SPUR_ESYNTAX, "%s:%d: %s", path, bad.line, bad.text);
-    cpu = json_object_get(top, "cpu");
-    gpus = json_object_get(top, "gpus");
-    links = json_object_get(top, "links");
-    h->gpus = (uint32_t)json_array_size(gpus);
-    h->sockets = (uint32_t)json_integer_value(json_object_get(cpu, "packages"));
-    h->cores = (uint32_t)(json_integer_value(json_object_get(cpu, "numa")) * json_integer_value(json_object_get(cpu, "cores_per_numa")) / (h->sockets ? h->sockets : 1));
-    h->threads = (uint32_t)json_integer_value(json_object_get(cpu, "threads_per_core"));
-    h->is_amd = json_string_value(json_object_get(top, "vendor")) && !strcmp(json_string_value(json_object_get(top, "vendor")), "amd");
-    snprintf(h->type, sizeof h->type, "%s", json_string_value(json_object_get(top, "gpu")) ? json_string_value(json_object_get(top, "gpu")) : "gpu");
-    for (char *p = h->type; *p; p++)
-        *p = *p >= 'A' && *p <= 'Z' ? (char)(*p + 32) : *p == ' ' || *p == ',' || *p == ':' ? '_' : *p;
-    if (!h->gpus || h->gpus > 64 || !h->sockets || !h->cores || !h->threads) {
-        json_decref(top);
-        return spur_fail(err, SPUR_EINVAL, "%s: needs cpu{packages,numa,cores_per_numa,threads_per_core} and 1 to 64 gpus", path);
+    if (access(s->gpus, R_OK) < 0 || !realpath(s->gpus, s->topology)) {
+        snprintf(s->topology, sizeof s->topology, "%s/topologies/%s.json", SPUR_DATADIR, s->gpus);
+        if (access(s->topology, R_OK) < 0)
+            return spur_fail(err, SPUR_ENOTFOUND, "--gpus %s: no such file, and no %s", s->gpus, s->topology);
     }
+    if (rig_read(s->topology, &m, err) < 0)
+        return spur_context(err, "--gpus");
+    h->gpus = m.gpu_count;
+    h->sockets = m.sockets;
+    h->cores = m.cores_per_socket;
+    h->threads = m.threads_per_core;
     str_init(&h->gres);
-    json_array_foreach(gpus, i, gpu) {
-        json_t *row = json_array_get(links, i), *cell;
-        uint32_t numa = (uint32_t)json_integer_value(json_object_get(gpu, "numa"));
-        uint32_t per_numa = (uint32_t)json_integer_value(json_object_get(cpu, "cores_per_numa"));
-        size_t k;
-
-        if (h->is_amd)
-            str_addf(&h->gres, "Name=gpu Type=%s File=/dev/dri/renderD%zu", h->type, 128 + i);
-        else
-            str_addf(&h->gres, "Name=gpu Type=%s File=/dev/nvidia%zu", h->type, i);
-        str_addf(&h->gres, " Cores=%u-%u", numa * per_numa, (numa + 1) * per_numa - 1);
-        if (json_array_size(row) == h->gpus) {
-            str_add(&h->gres, " Links=");
-            json_array_foreach(row, k, cell)
-                str_addf(&h->gres, "%s%d", k ? "," : "", k == i ? -1 : (int)json_integer_value(cell));
-        }
-        str_add_char(&h->gres, '\n');
+    if (!h->gpus || !h->sockets || !h->cores || !h->threads) {
+        rig_fini(&m);
+        return spur_fail(err, SPUR_EINVAL, "--gpus %s: the file must tell sockets, cores and threads, and have a GPU", s->topology);
     }
-    json_decref(top);
+    snprintf(h->type, sizeof h->type, "%s", m.gpus[0].type);
+    for (uint32_t i = 0; i < m.gpu_count; i++)
+        m.gpus[i].flags = 0;        /* no Flags=: every variable is set, as for a site that says nothing */
+    rig_print_gres(&m, NULL, &h->gres);
+    rig_fini(&m);
     return 0;
 }
 
@@ -254,7 +230,7 @@ static int conf_own(struct sandbox *s, struct str *conf, struct str *gres, struc
     struct hardware h = { .sockets = 1, .cores = 8, .threads = 1 };
 
     str_add(conf, "# Made by `spur sandbox start`.\nClusterName=sandbox\n");
-    if (conf_common(s, conf, err) < 0 || (s->gpus && hardware_read(s->gpus, &h, err) < 0))
+    if (conf_common(s, conf, err) < 0 || (s->gpus && hardware_read(s, &h, err) < 0))
         return err->code;
     if (s->cpus) {
         h.sockets = h.sockets > 1 && s->cpus % 2 == 0 ? 2 : 1;
@@ -338,6 +314,8 @@ static int conf_for(const struct sandbox *s, const char *name, bool is_controlle
     str_init(&spur);
     str_addf(&spur, "run_dir = \"%s%s%s\"\nemulate_hardware = true\nplugin \"auth/sodium\" {\n  key_dir = \"%s/keys/%s\"\n  root_from = \"controller,compute\"\n}\n", s->run,
              is_controller ? "" : "/", is_controller ? "" : name, s->dir, name);
+    if (s->topology[0])
+        str_addf(&spur, "emulate_topology = \"%s\"\n", s->topology);
     snprintf(path, sizeof path, "%s/etc/%s/spur.conf", s->dir, name);
     rc = sandbox_file_put(path, spur.text, err);
     str_fini(&spur);

@@ -86,6 +86,7 @@ struct agent {
     int64_t  start_wall_ms;
     Wire__NodeInventory **inventories;
     struct spur_gpu *gpus; uint32_t gpu_count;
+    Wire__DeviceTable *devices;     /* of all its nodes; NULL: no GPU with a number */
     uv_signal_t signals[5];
     const char *log_path;           /* -L */
 };

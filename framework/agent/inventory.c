@@ -15,6 +15,7 @@
 #include "agent/container.h"
 #include "agent/hardware.h"
 #include "agent/inside.h"
+#include "hardware/rig.h"
 
 #define HARDWARE_DEADLINE_MS 20000
 #define SCAN_ROOM 256
@@ -25,6 +26,8 @@ struct taking {
     void (*then)(struct agent *a);
     struct hardware hardware;
     struct spur_gpu *gpus; uint32_t gpu_count;
+    struct rig rig;             /* its GPUs by index, with their links; network devices */
+    Wire__DeviceTable *devices;     /* of the rig: one for all nodes of this process */
     struct spur_error fault;        /* the scan's refusal: the node drains with it */
 };
 
@@ -55,18 +58,6 @@ static void gres_found(Wire__NodeInventory *inv, const struct spur_gpu *gpus, ui
         g->count += gpus[i].count ? gpus[i].count : 1;
         if (!(gpus[i].flags & SPUR_GPU_COUNT_ONLY) && gpus[i].index < 64)
             g->mask |= UINT64_C(1) << gpus[i].index;
-        for (uint32_t k = i + 1; k < n && !strcmp(gpus[i].name, "gpu"); k++)
-            if (!strcmp(gpus[k].name, "gpu") && gpus[k].index < SPUR_GPU_MAX && gpus[i].links[gpus[k].index] > 0) {
-                Wire__GpuLink *l = mem_alloc(sizeof *l);
-
-                wire__gpu_link__init(l);
-                l->a = gpus[i].index;
-                l->b = gpus[k].index;
-                l->has_links = 1;
-                l->links = (uint32_t)gpus[i].links[gpus[k].index];
-                inv->links = mem_grow(inv->links, inv->n_links + 1, sizeof *inv->links);
-                inv->links[inv->n_links++] = l;
-            }
     }
 }
 
@@ -86,6 +77,103 @@ static void gres_configured(Wire__NodeInventory *inv, const struct settings_node
             for (uint64_t k = 0; k < c->count && next < 64; k++)
                 g->mask |= UINT64_C(1) << next++;
     }
+}
+
+/* ---- devices and their links ---- */
+
+/* Owned by the agent; the inventories of all its nodes point to it. */
+static Wire__DeviceTable *devices_make(const struct rig *m)
+{
+    struct spur_device_table *t = rig_table(m);
+    Wire__DeviceTable *w;
+    uint32_t n;
+
+    if (!t)
+        return NULL;
+    n = t->count;
+    w = mem_alloc(sizeof *w);
+    wire__device_table__init(w);
+    w->has_count = 1;
+    w->count = n;
+    w->n_mbps = w->n_links = (size_t)n * n;
+    w->mbps = mem_copy_bytes(t->mbps, w->n_mbps * sizeof *w->mbps);
+    w->links = mem_array(w->n_links, sizeof *w->links);
+    for (size_t i = 0; i < w->n_links; i++)
+        w->links[i] = t->links[i];
+    w->n_numa = w->n_socket = w->n_pcie_switch = w->n_card = w->n_near_cores = n;
+    w->numa = mem_array(n, sizeof *w->numa);
+    w->socket = mem_array(n, sizeof *w->socket);
+    w->pcie_switch = mem_array(n, sizeof *w->pcie_switch);
+    w->card = mem_array(n, sizeof *w->card);
+    w->near_cores = mem_array(n, sizeof *w->near_cores);
+    for (uint32_t i = 0; i < n; i++) {
+        w->numa[i] = t->numa[i];
+        w->socket[i] = t->socket[i];
+        w->pcie_switch[i] = t->pcie_switch[i];
+        w->card[i] = t->card[i];
+        w->near_cores[i] = mem_copy(m->gpus[i].cores);
+    }
+    w->n_nics = t->nic_count;
+    w->nics = mem_array(t->nic_count + 1u, sizeof *w->nics);
+    for (uint32_t i = 0; i < t->nic_count; i++) {
+        Wire__DeviceNic *nic = w->nics[i] = mem_alloc(sizeof *nic);
+
+        wire__device_nic__init(nic);
+        nic->name = mem_copy(t->nics[i].name);
+        nic->has_pcie_switch = nic->has_numa = nic->has_mbps = 1;
+        nic->pcie_switch = t->nics[i].pcie_switch;
+        nic->numa = t->nics[i].numa;
+        nic->mbps = t->nics[i].mbps;
+    }
+    free(t);
+    return w;
+}
+
+/* The rows that are GPUs with a number, in its order; false when the numbers have a gap (then nothing can be said by index). */
+static bool rig_take(struct rig *m, const struct spur_gpu *rows, uint32_t count)
+{
+    uint32_t wanted = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        wanted += !strcmp(rows[i].name, "gpu") && !(rows[i].flags & SPUR_GPU_COUNT_ONLY);
+    for (uint32_t index = 0; index < wanted; index++) {
+        uint32_t i = 0;
+
+        while (i < count && (strcmp(rows[i].name, "gpu") || rows[i].flags & SPUR_GPU_COUNT_ONLY || rows[i].index != index))
+            i++;
+        if (i == count) {
+            m->gpu_count = 0;
+            return false;
+        }
+        *rig_gpu_add(m) = rows[i];
+    }
+    rig_paths(m->gpus, m->gpu_count);
+    return true;
+}
+
+/* "node12": 11, so that the nodes of a sandbox, each with an agent of its own, fall into domains as their numbers say. */
+static size_t node_number(const char *name)
+{
+    size_t n = strlen(name);
+    uint64_t number = 0;
+    const char *at;
+
+    while (n && is_digit(name[n - 1]))
+        n--;
+    at = name + n;
+    return number_at(&at, &number) && number ? (size_t)number - 1 : 0;
+}
+
+/* Which NVLink domain an emulated node is in: as many nodes share one as the topology says. */
+static char *emulated_fabric(const struct rig *m, size_t node)
+{
+    struct str out;
+
+    if (!m->fabric_nodes)
+        return NULL;
+    str_init(&out);
+    str_addf(&out, "%s-%zu", m->name[0] ? m->name : "domain", node / m->fabric_nodes);
+    return str_take(&out);
 }
 
 static Wire__NodeInventory *inventory_make(const struct agent *a, size_t i, const struct taking *t)
@@ -112,6 +200,8 @@ static Wire__NodeInventory *inventory_make(const struct agent *a, size_t i, cons
         gres_found(inv, t->gpus, t->gpu_count);
     if (emulated)
         gres_configured(inv, node);
+    inv->devices = t->devices;
+    inv->fabric = emulated ? emulated_fabric(&t->rig, a->is_emulated ? i : node_number(inv->name)) : t->rig.gpu_count ? mem_copy(t->rig.gpus[0].fabric) : NULL;
     if (uname(&os) == 0) {
         str_init(&text);
         str_addf(&text, "%s %s %s", os.sysname, os.release, os.version);
@@ -130,6 +220,12 @@ static Wire__NodeInventory *inventory_make(const struct agent *a, size_t i, cons
     return inv;
 }
 
+static void devices_free(Wire__DeviceTable *w)
+{
+    if (w)
+        wire__device_table__free_unpacked(w, NULL);
+}
+
 static void inventory_one_free(Wire__NodeInventory *inv)
 {
     for (size_t i = 0; i < inv->n_gres; i++) {
@@ -137,10 +233,7 @@ static void inventory_one_free(Wire__NodeInventory *inv)
         free(inv->gres[i]->type);
         free(inv->gres[i]);
     }
-    for (size_t i = 0; i < inv->n_links; i++)
-        free(inv->links[i]);
     free(inv->gres);
-    free(inv->links);
     free(inv->name);
     free(inv->os);
     free(inv->arch);
@@ -148,6 +241,7 @@ static void inventory_one_free(Wire__NodeInventory *inv)
     free(inv->hostname);
     free(inv->addr);
     free(inv->fault);
+    free(inv->fabric);
     free(inv);
 }
 
@@ -156,6 +250,8 @@ void inventory_free(struct agent *a)
     for (size_t i = 0; a->inventories && i < a->count; i++)
         inventory_one_free(a->inventories[i]);
     free(a->inventories);
+    devices_free(a->devices);
+    a->devices = NULL;
     free(a->gpus);
     a->inventories = NULL;
     a->gpus = NULL;
@@ -220,6 +316,15 @@ static void taking_work(uv_work_t *w)
         hardware_ask(&t->hardware, HARDWARE_DEADLINE_MS);
     if (t->agent->gpu)
         scan_gpus(t);
+    if (t->fault.code)
+        return;
+    if (t->agent->set->emulate_topology) {
+        if (rig_read(t->agent->set->emulate_topology, &t->rig, &t->fault) < 0)
+            spur_context(&t->fault, "emulate_topology");
+    } else {
+        t->rig.cores_per_socket = t->agent->set->emulate_hardware ? t->agent->set->nodes[0].cores_per_socket : t->hardware.cores_per_socket;
+        rig_take(&t->rig, t->gpus, t->gpu_count);
+    }
 }
 
 static void taking_done(uv_work_t *w, int status)
@@ -229,6 +334,7 @@ static void taking_done(uv_work_t *w, int status)
 
     (void)status;
     inventory_free(a);
+    a->devices = t->devices = devices_make(&t->rig);
     a->inventories = mem_array(a->count + 1, sizeof *a->inventories);
     for (size_t i = 0; i < a->count; i++)
         a->nodes[i].inventory = a->inventories[i] = inventory_make(a, i, t);
@@ -237,6 +343,7 @@ static void taking_done(uv_work_t *w, int status)
     a->gpus = mem_copy_bytes(t->gpus, t->gpu_count * sizeof *t->gpus);
     a->gpu_count = t->gpu_count;
     free(t->gpus);
+    rig_fini(&t->rig);
     if (!a->is_stopping)
         t->then(a);
     free(t);

@@ -166,6 +166,7 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     s->kill_wait_s = (uint32_t)config_number(c, CONF_KillWait);
     s->append = config_number(c, CONF_JobFileAppend) != 0;
     s->emulate_hardware = emulate || c->settings[SETTING_emulate_hardware].number != 0;
+    s->emulate_topology = s->emulate_hardware ? absolute(config_setting(c, SETTING_emulate_topology)) : NULL;
     snprintf(s->run_dir, sizeof s->run_dir, "%s", config_setting(c, SETTING_run_dir));
     *out = s;
     return 0;
@@ -208,6 +209,7 @@ void settings_free(struct settings *s)
     free(s->auth);
     free(s->sw);
     free(s->gres_types);
+    free(s->emulate_topology);
     free(s->host);
     free(s->spool_dir);
     free(s->pid_file);

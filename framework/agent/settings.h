@@ -20,6 +20,7 @@ struct settings {
     char     run_dir[256];
     uint32_t kill_wait_s;
     bool     append, emulate_hardware;
+    char    *emulate_topology;          /* file; NULL: none */
     int      log_level;
     /* of the nodes, in the order of `names` */
     struct settings_node {

@@ -132,6 +132,8 @@ static void take_config(struct agent *a, const struct config *cfg)
         fresh->cluster = mem_copy(a->set->cluster);
         snprintf(fresh->run_dir, sizeof fresh->run_dir, "%s", a->set->run_dir);
         fresh->emulate_hardware = a->set->emulate_hardware;
+        free(fresh->emulate_topology);
+        fresh->emulate_topology = mem_copy(a->set->emulate_topology);
         for (size_t i = 0; i < a->count; i++) {
             a->nodes[i].name = hostlist_nth(fresh->names, i);
             if (a->nodes[i].controller >= fresh->controller_count)

@@ -26,11 +26,16 @@ struct spur_gpu {
     uint64_t count;             /* 1 for a device; more for shares of one and for resources that are a count only */
     uint32_t flags;             /* SPUR_GPU_* */
     /* since 0.2 */
-    uint32_t mbps[SPUR_GPU_MAX];    /* to device i, MB/s in one direction: direct links, or the share of a PCIe path by its class */
+    uint32_t mbps[SPUR_GPU_MAX];    /* to device i, MB/s in one direction over direct links; 0: none, and the host fills in the share of the PCIe path */
+    uint64_t hops;              /* bit i: device i is reached over other devices' links only, a path without capacity of its own: mbps stays 0 */
+    uint8_t  path[SPUR_GPU_MAX];    /* SPUR_PATH_* to device i, where the plugin knows it; else the host looks it up by PCI address */
+    uint32_t pcie_mbps;         /* of its own PCIe port; 0 unknown */
     int32_t  pcie_switch;       /* number of the PCIe switch; -1 */
     uint32_t card;              /* partitions of one physical device have equal numbers */
     char     fabric[64];        /* NVLink or XGMI domain beyond the node: cluster and clique; "" */
 };
+/* The PCIe path between two devices, nearest first, as nvidia-smi names them: PIX, PXB, PHB, NODE, SYS. */
+enum spur_path { SPUR_PATH_UNKNOWN = 0, SPUR_PATH_BOARD, SPUR_PATH_SWITCH, SPUR_PATH_SWITCHES, SPUR_PATH_BRIDGE, SPUR_PATH_NUMA, SPUR_PATH_SYSTEM };
 #define SPUR_GPU_COUNT_ONLY 1u
 #define SPUR_GPU_ENV_CUDA   2u  /* set CUDA_VISIBLE_DEVICES */
 #define SPUR_GPU_ENV_ROCM   4u  /* set ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES */

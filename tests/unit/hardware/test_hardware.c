@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_hardware.c - runs the suites of hardware/. */
+#include "test_hardware.h"
+
+int main(void)
+{
+    SRunner *r = srunner_create(rig_suite());
+    int failed;
+
+    srunner_run_all(r, CK_ENV);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}
