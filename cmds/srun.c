@@ -450,7 +450,7 @@ static void step_spec(struct srun *s)
         t->mem_per_node_mib = j->mem_per_node_mib;
         t->has_mem_per_cpu_mib = j->has_mem_per_cpu_mib;
         t->mem_per_cpu_mib = j->mem_per_cpu_mib;
-        t->tres_per_node = j->tres_per_node;
+        t->tres_per_node = s->r.gres_none ? (char *)(uintptr_t)"none" : j->tres_per_node;
         t->tres_per_step = j->tres_per_job;
         t->has_cpus_per_gpu = j->has_cpus_per_gpu;
         t->cpus_per_gpu = j->cpus_per_gpu;

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "cmds/common/request.h"
 #include "cmds/common/signals.h"
+#include "state/bind.h"
 
 #define R ((struct request *)request)
 #define MAYBE __attribute__((unused))
@@ -301,10 +302,11 @@ TAKE(gres)
 
     if (strcasecmp(value, "none") == 0) {
         R->gres = NULL;
+        R->gres_none = true;
         return 0;
     }
     if ((rc = gres(R, "gres", value, false, &list, err)) == 0)
-        R->gres = list;
+        R->gres = list, R->gres_none = false;
     return rc;
 }
 TAKE(gpus) { return gres(R, "gpus", value, true, &R->spec.tres_per_job, err); }
@@ -631,11 +633,31 @@ TAKE(mem_bind)
     return unsupported("mem-bind", value, err);
 }
 
+static int bind_taken(struct request *r, const char *tres, const char *gpu)
+{
+    r->spec.tres_bind = arena_copy(&r->arena, tres);
+    r->step.gpu_bind = arena_copy(&r->arena, gpu);
+    return 0;
+}
+
 TAKE(gpu_bind)
 {
-    if (word_eq(value, "none"))
-        return 0;
-    return unsupported("gpu-bind", value, err);
+    struct bind b;
+
+    if (bind_parse(value, &b, err) < 0)
+        return spur_context(err, "--gpu-bind");
+    bind_fini(&b);
+    return bind_taken(R, arena_printf(&R->arena, "gres/gpu:%s", value), value);
+}
+
+TAKE(tres_bind)
+{
+    struct bind b;
+
+    if (bind_parse_tres(value, &b, err) < 0)
+        return spur_context(err, "--tres-bind");
+    bind_fini(&b);
+    return bind_taken(R, value, strchr(value, ':') + 1);
 }
 
 /* ---- srun's own ------------------------------------------------------------------------------------------------------------------------ */
@@ -766,7 +788,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "extra", 0, VALUE, "TEXT", NULL, NULL, take_extra, "a text for site programs, shown with the job"),
     ROW(B|A|S, "extra-node-info", 'B', VALUE, "S[:C[:T]]", NULL, NULL, take_extra_node_info, "nodes with at least so many sockets, cores, threads"),
     ROW(B, "get-user-env", 0, MAY, "SECONDS[L|S]", "SBATCH_GET_USER_ENV", NULL, take_get_user_env, "add the variables of a login shell"),
-    ROW(B|A|S, "gpu-bind", 0, VALUE, "none", "SBATCH_GPU_BIND", "SLURM_GPU_BIND", take_gpu_bind, "GPUs of a task (each sees all of the step)"),
+    ROW(B|A|S, "gpu-bind", 0, VALUE, "HOW", "SBATCH_GPU_BIND", "SLURM_GPU_BIND", take_gpu_bind, "GPUs of a task: closest, single:N, per_task:N, map:LIST, mask:LIST, none"),
     ROW(B|A|S, "gpus", 'G', VALUE, "[TYPE:]N", "SBATCH_GPUS", "SLURM_GPUS", take_gpus, "GPUs in all"),
     ROW(B|A|S, "gpus-per-node", 0, VALUE, "[TYPE:]N", "SBATCH_GPUS_PER_NODE", "SLURM_GPUS_PER_NODE", take_gpus_per_node, "GPUs on each node"),
     ROW(B|A|S, "gpus-per-socket", 0, VALUE, "[TYPE:]N", NULL, NULL, take_gpus_per_socket, "GPUs on each socket"),
@@ -826,6 +848,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "threads-per-core", 0, VALUE, "N", "SBATCH_THREADS_PER_CORE", "SLURM_THREADS_PER_CORE", take_threads_per_core, "use at most N threads of each core"),
     ROW(B|A|S, "time", 't', VALUE, "LIMIT", "SBATCH_TIMELIMIT", "SLURM_TIMELIMIT", take_time, "time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, UNLIMITED"),
     ROW(B|A|S, "tmp", 0, VALUE, "SIZE", NULL, NULL, take_tmp, "nodes with so much temporary disk (TmpDisk)"),
+    ROW(B|A|S, "tres-bind", 0, VALUE, "gres/gpu:HOW", "SBATCH_TRES_BIND", "SLURM_TRES_BIND", take_tres_bind, "the same as --gpu-bind=HOW"),
     ROW(B|A|S, "tres-per-task", 0, VALUE, "LIST", NULL, "SLURM_TRES_PER_TASK", take_tres_per_task, "resources of each task: cpu=4,gres/gpu=1"),
     ROW(B|A|S, "verbose", 'v', NONE, NULL, NULL, NULL, take_verbose, "show the record that is asked for"),
     ROW(B|A|S, NULL, 0, VALUE, NULL, "SBATCH_DEBUG", "SLURM_DEBUG", take_debug, NULL),
@@ -853,7 +876,7 @@ static const struct request_row rows[] = {
 
 #define REFUSED_ALL "acctg-freq bb bbf cluster-constraint consolidate-segments container container-id context core-spec cpu-freq delay-boot gid " \
     "gpu-freq gres-flags mcs-label mem-update network oom-kill-step power reboot resources resv-ports runtime spread-segments stepmgr thread-spec time-min " \
-    "tres-bind uid use-min-nodes "
+    "uid use-min-nodes "
 
 #define REFUSED_TWINS(X) X "ACCTG_FREQ=acctg-freq " X "CORE_SPEC=core-spec " X "DELAY_BOOT=delay-boot " X "GPU_FREQ=gpu-freq " X "GRES_FLAGS=gres-flags " \
     X "NETWORK=network " X "POWER=power " X "THREAD_SPEC=thread-spec " X "USE_MIN_NODES=use-min-nodes " X "WAIT4SWITCH=switches "

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "plan/features.h"
 #include "plan/plan.h"
+#include "state/bind.h"
 
 /* ---- sizes ----------------------------------------------------------------------------------------------------------------- */
 #define TEXT_MAX  1024u
@@ -127,7 +128,7 @@ static bool topology_is_flat(const struct state *s)
     return !plugin || word_eq(plugin, "topology/flat") || word_eq(plugin, "topology/default") || word_eq(plugin, "topology/none");
 }
 
-static int check_supported(const struct state *s, const Wire__JobSpec *spec, struct admitted *out, struct spur_error *err)
+static int check_supported(const struct state *s, const Wire__JobSpec *spec, struct arena *a, struct admitted *out, struct spur_error *err)
 {
     if (spec->reservation && *spec->reservation)
         return deny(out, err, REFUSE_RESERVATION, "there is no reservation %.64s", spec->reservation);
@@ -147,6 +148,13 @@ static int check_supported(const struct state *s, const Wire__JobSpec *spec, str
         return deny(out, err, REFUSE_NOT_SUPPORTED, "--core-spec and --thread-spec");
     if (spec->cpu_freq && *spec->cpu_freq)
         return deny(out, err, REFUSE_NOT_SUPPORTED, "--cpu-freq");
+    if (spec->tres_bind && *spec->tres_bind) {
+        struct bind b;
+
+        if (bind_parse_tres(spec->tres_bind, &b, err) < 0)
+            return deny(out, err, REFUSE_GRES, "%s", arena_copy(a, err->text));
+        bind_fini(&b);
+    }
     if (spec->tres_freq && *spec->tres_freq)
         return deny(out, err, REFUSE_NOT_SUPPORTED, "--gpu-freq");
     /* A flat network is one switch: there, any number of them is kept. Of a tree or of blocks the plan knows nothing. */
@@ -361,7 +369,7 @@ int check_spec(struct state *s, const Wire__JobSpec *spec, const Wire__JobSpec *
     (void)a;
     out->slurm_errno = 0;
     if ((rc = check_texts(spec, out, err)) < 0 || (rc = check_numbers(s, spec, out, err)) < 0 || (rc = check_rights(spec, was, asker, out, err)) < 0 ||
-        (rc = check_supported(s, &delta, out, err)) < 0 || (rc = check_times(s, spec, was, asker, out, err)) < 0)
+        (rc = check_supported(s, &delta, a, out, err)) < 0 || (rc = check_times(s, spec, was, asker, out, err)) < 0)
         return rc;
     if ((!was || delta.partition || delta.account || delta.qos || !same_sizes(spec, was)) && (rc = check_partitions(s, spec, asker, out, err)) < 0)
         return rc;

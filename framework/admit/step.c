@@ -4,6 +4,7 @@
 
 #include "admit/private.h"
 #include "base/str.h"
+#include "state/bind.h"
 
 #define STEP_ENV_MAX (16u << 20)
 #define STEP_ARGV_MAX (2u << 20)
@@ -59,6 +60,13 @@ int admit_step(struct state *s, const Wire__StepRequest *r, const struct spur_id
         return deny(out, err, REFUSE_TASK_COUNT, "%u tasks, %u a node", r->spec->ntasks, r->spec->ntasks_per_node);
     if ((r->spec->has_cpus_per_task && (r->spec->cpus_per_task == 0 || r->spec->cpus_per_task > 65534)))
         return deny(out, err, REFUSE_CPU_COUNT, "%u CPUs a task", r->spec->cpus_per_task);
+    if (r->spec->gpu_bind && *r->spec->gpu_bind) {
+        struct bind b;
+
+        if (bind_parse(r->spec->gpu_bind, &b, err) < 0)
+            return deny(out, err, REFUSE_GRES, "%s", arena_copy(a, err->text));
+        bind_fini(&b);
+    }
     if (r->spec->has_mem_per_node_mib + r->spec->has_mem_per_cpu_mib > 1)
         return deny(out, err, REFUSE_MEMORY, "--mem and --mem-per-cpu are mutually exclusive");
 

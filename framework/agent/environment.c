@@ -7,6 +7,9 @@
  * Names and rules are those of the manuals of sbatch and srun: counts appear only when they were asked for (SLURM_NTASKS, SLURM_CPUS_PER_TASK),
  * since programs take their presence as a request.
  *
+ * A job without devices has none of the variables of devices set, as with Slurm, so that `env` says what is true; that a library finds nothing then is
+ * the business of the device filter of the step's container.
+ *
  * What surprised: HIP counts its devices among those that ROCR_VISIBLE_DEVICES has left, so HIP_VISIBLE_DEVICES and GPU_DEVICE_ORDINAL on
  * an AMD node are 0..n-1 of the visible ones, not the node's numbers.
  */
@@ -144,7 +147,7 @@ static const char *const stale_names[] = {
     "SLURM_JOBID", "SLURM_NODELIST", "SLURM_NNODES", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE", "SLURM_CPUS_ON_NODE",
     "SLURM_CPUS_PER_TASK", "SLURM_CPUS_PER_GPU", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU",
     "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU", "SLURM_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_TASK",
-    "SLURM_GPUS_PER_SOCKET", "SLURM_GPU_BIND", "SLURM_GPU_FREQ", "SLURM_SHARDS_ON_NODE", "SLURM_TRES_PER_TASK", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID",
+    "SLURM_GPUS_PER_SOCKET", "SLURM_GPU_BIND", "SLURM_TRES_BIND", "SLURM_GPU_FREQ", "SLURM_SHARDS_ON_NODE", "SLURM_TRES_PER_TASK", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID",
     "SLURM_GTIDS", "SLURM_TASK_PID", "SLURM_STEPID", "SLURM_RESTART_COUNT", "SLURM_TOPOLOGY_ADDR", "SLURM_TOPOLOGY_ADDR_PATTERN", "SLURMD_NODENAME",
     "SLURM_LAUNCH_NODE_IPADDR", "SLURM_SRUN_COMM_HOST", "SLURM_SRUN_COMM_PORT", "SLURM_DISTRIBUTION", "SLURM_DIST_PLANESIZE", "SLURM_OVERCOMMIT",
     "SLURM_THREADS_PER_CORE", "SLURM_HET_SIZE", "SLURM_SCRIPT_CONTEXT", "SLURM_CPU_FREQ_REQ", "SLURM_EXPORT_ENV", "SLURM_UMASK", "ENVIRONMENT",
@@ -290,6 +293,25 @@ static uint32_t flags_of(const Wire__OrderGpu *g)
     return vendor && (g->flags & both) == both ? vendor : g->flags;     /* both: nobody chose, it is the default */
 }
 
+/* A slice of a GPU (MIG) has no number that CUDA knows: it is named by its UUID, and then all of the list are. */
+static bool uuids_text(const Wire__StepOrder *order, uint64_t mask, struct str *out)
+{
+    bool sliced = false;
+
+    str_clear(out);
+    for (size_t i = 0; i < order->n_gpus; i++) {
+        const Wire__OrderGpu *g = order->gpus[i];
+
+        if (g->index >= 64 || !(mask >> g->index & 1))
+            continue;
+        if (!g->uuid || !*g->uuid)
+            return false;
+        sliced |= word_starts(g->uuid, "MIG-");
+        str_addf(out, "%s%s", out->len ? "," : "", g->uuid);
+    }
+    return sliced;
+}
+
 void environment_gpus(struct environment *e, const Wire__StepOrder *order, uint64_t mask)
 {
     uint32_t flags = 0;
@@ -310,8 +332,13 @@ void environment_gpus(struct environment *e, const Wire__StepOrder *order, uint6
     str_init(&visible);
     mask_text(mask, false, &own);
     mask_text(mask, true, &visible);
-    if (flags & SPUR_GPU_ENV_CUDA)
-        environment_set(e, "CUDA_VISIBLE_DEVICES", own.text);
+    if (flags & SPUR_GPU_ENV_CUDA) {
+        struct str uuids;
+
+        str_init(&uuids);
+        environment_set(e, "CUDA_VISIBLE_DEVICES", uuids_text(order, mask, &uuids) ? uuids.text : own.text);
+        str_fini(&uuids);
+    }
     if (flags & SPUR_GPU_ENV_ROCM) {
         environment_set(e, "ROCR_VISIBLE_DEVICES", own.text);
         if (!(flags & SPUR_GPU_ENV_CUDA))       /* HIP reads CUDA_VISIBLE_DEVICES too; both with different numbers would contradict */
@@ -424,6 +451,10 @@ static void set_asked(struct environment *e, const Wire__JobSpec *spec, uint32_t
     set_gpus(e, "SLURM_GPUS_PER_SOCKET", spec->tres_per_socket);
     set_gpus(e, "SLURM_GPUS_PER_TASK", spec->tres_per_task);
     set_text(e, "SLURM_TRES_PER_TASK", spec->tres_per_task);
+    if (spec->tres_bind && *spec->tres_bind) {
+        set_text(e, "SLURM_TRES_BIND", spec->tres_bind);
+        set_text(e, "SLURM_GPU_BIND", strchr(spec->tres_bind, ':') ? strchr(spec->tres_bind, ':') + 1 : NULL);
+    }
     set_text(e, "SLURM_JOB_DEPENDENCY", spec->dependency);
     set_text(e, "SLURM_JOB_LICENSES", spec->licenses);
     set_text(e, "SLURM_JOB_RESERVATION", spec->reservation);

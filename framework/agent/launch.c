@@ -87,6 +87,8 @@ static void order_gpus(const struct agent *a, Wire__StepOrder *o)
         row->has_flags = 1;
         row->flags = g->flags;
         row->file = (char *)(uintptr_t)g->file;
+        row->cores = (char *)(uintptr_t)g->cores;
+        row->uuid = (char *)(uintptr_t)g->uuid;
         o->gpus[o->n_gpus++] = row;
     }
 }

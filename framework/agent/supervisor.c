@@ -27,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/binding.h"
 #include "agent/container.h"
 #include "agent/environment.h"
 #include "agent/supervisor.h"
@@ -342,6 +343,7 @@ static const char *or_else(const char *a, const char *b) { return a && *a ? a : 
 
 struct start {          /* what all tasks of the node share */
     struct environment env;
+    struct binding binding;
     gid_t *groups;
     const char *work_dir, *user;
     char *script;
@@ -362,6 +364,7 @@ static void start_init(struct supervisor *s, struct start *st)
     environment_carry(&st->env, l->env.data, l->env.len);
     environment_login(&st->env, o->grant->uid, o->grant->user);
     environment_job(&st->env, o);
+    binding_init(&st->binding, o);
     st->user = or_else(o->grant->user, environment_get(&st->env, "USER"));
     st->groups = mem_array(o->grant->n_groups + 1, sizeof *st->groups);
     for (size_t i = 0; i < o->grant->n_groups; i++)
@@ -384,6 +387,7 @@ static void start_init(struct supervisor *s, struct start *st)
 static void start_fini(struct start *st)
 {
     environment_fini(&st->env);
+    binding_fini(&st->binding);
     free(st->groups);
     free(st->script);
     free(st->argv);
@@ -428,6 +432,7 @@ static int start_task(struct supervisor *s, struct start *st, uint32_t local, st
 
     environment_copy(&env, &st->env);
     environment_task(&env, &et);
+    environment_gpus(&env, o, st->binding.masks[local]);
     in = path_of(s, step ? step->std_in : spec ? spec->std_in : NULL, st->work_dir, st->user, local);
     out = path_of(s, step ? step->std_out : or_else(spec ? spec->std_out : NULL, l->job && l->job->has_array_task_id ? "slurm-%A_%a.out" : "slurm-%j.out"),
                   st->work_dir, st->user, local);
@@ -453,6 +458,7 @@ static int start_task(struct supervisor *s, struct start *st, uint32_t local, st
     p.rlimits = step && step->n_rlimits ? step->rlimits : spec ? spec->rlimits : NULL;
     p.rlimit_count = step && step->n_rlimits ? step->n_rlimits : spec ? spec->n_rlimits : 0;
     p.is_batch = order_is_batch(o);
+    p.line = st->binding.lines[local];
     /* tasks of one node share a file without %t: only the first truncates it */
     if (!p.append && local > 0 && out && !p.is_batch) {
         char *first = path_of(s, step->std_out, st->work_dir, st->user, 0);

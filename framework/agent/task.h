@@ -24,6 +24,7 @@ struct task_plan {
     mode_t       umask;
     Wire__Rlimit *const *rlimits; size_t rlimit_count;
     bool         is_batch;
+    const char  *line;              /* for its standard error, before the program runs; or NULL */
 };
 
 /* What the child says before its exec, one datagram each. STREAMS: its files are open; a duplicate of its standard error comes along when that is a

@@ -128,7 +128,8 @@ static const struct { const char *line, *spec; } good[] = {
     { "--kill-on-invalid-dep=yes --wait-all-nodes=1", "kill_on_invalid_dep=yes wait_all_nodes=yes" },
     { "--begin=2027-03-28T10:00:00Z", NULL },
     { "--switches=2 --segment=4 --extra=x", "switches=2 extra=x segment=4" },
-    { "--propagate=NONE --profile=none --mem-bind=none --gpu-bind=none", "" },
+    { "--propagate=NONE --profile=none --mem-bind=none", "" },
+    { "--gpu-bind=none", "tres_bind=gres/gpu:none" }, { "--gpu-bind=verbose,single:2", "tres_bind=gres/gpu:verbose,single:2" }, { "--tres-bind=gres/gpu:closest", "tres_bind=gres/gpu:closest" },
 };
 
 START_TEST(options_fill_the_record)
