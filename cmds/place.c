@@ -20,8 +20,8 @@
 #include "base/str.h"
 #include "base/table.h"
 #include "cmds/commands.h"
+#include "hardware/rig.h"
 #include "loader/loader.h"
-#include "sim/machine.h"
 
 static const char usage_text[] =
     "Usage: spur place --topology FILE [--score NAME]\n"
@@ -31,7 +31,8 @@ static const char usage_text[] =
     "\n"
     "  --topology=FILE    lines FREEMASK K: which K of the free GPUs of such a node. Prints FREEMASK K SETMASK SCORE; the score is the\n"
     "                     sum over the pairs of the set, GB/s in one direction. Masks in hexadecimal (0x) or decimal, answered as they\n"
-    "                     were asked; \"- -\" when fewer than K are free. FILE: a topology file (JSON), or a name: mi300x, hgx_h100, ...\n"
+    "                     were asked; \"- -\" when fewer than K are free. FILE: a topology in JSON, hwloc's XML, a KFD tree as a file or\n"
+    "                     a folder; or a name: mi300x, hgx_h100, ...\n"
     "  --cluster=STATE    STATE has lines LEAF POD IDLE: idle nodes under a leaf switch. Lines NEED [SEGMENT] from standard input: that many\n"
     "                     whole nodes, in groups of SEGMENT under one leaf. Prints LEAF:COUNT,... or - when they do not fit\n"
     "  --score=NAME       the score plugin [score/links]\n"
@@ -79,48 +80,12 @@ static bool number_read(const char *text, uint64_t *out)
 
 /* ---- inside a node ---- */
 
-/* A topology file as the table that a node of the kind registers with; arrays belong to `m` or to `store`. */
-struct node_type {
-    struct machine *machine;
-    struct spur_device_table table;
-    uint32_t mbps[SPUR_DEVICES_MAX * SPUR_DEVICES_MAX];
-    uint8_t  links[SPUR_DEVICES_MAX * SPUR_DEVICES_MAX];
-    int16_t  numa[SPUR_DEVICES_MAX], socket[SPUR_DEVICES_MAX], pcie_switch[SPUR_DEVICES_MAX];
-    uint16_t card[SPUR_DEVICES_MAX];
-    uint64_t near[SPUR_DEVICES_MAX];
-    struct spur_nic nics[64];
-};
-
-static void type_fill(struct node_type *y)
-{
-    const struct machine *m = y->machine;
-    uint32_t n = m->gpus;
-
-    for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t j = 0; j < n; j++) {
-            y->mbps[i * n + j] = m->mbps[i][j];
-            y->links[i * n + j] = (uint8_t)(m->links[i][j] > 255 ? 255 : m->links[i][j]);
-        }
-        y->numa[i] = (int16_t)m->gpu_numa[i];
-        y->socket[i] = (int16_t)(m->gpu_numa[i] < 0 ? -1 : m->gpu_numa[i] * (int32_t)m->packages / (int32_t)m->numa);
-        y->pcie_switch[i] = (int16_t)m->gpu_switch[i];
-        y->card[i] = (uint16_t)m->card[i];
-    }
-    for (uint32_t i = 0; i < m->nic_count; i++) {
-        y->nics[i] = (struct spur_nic){ .pcie_switch = (int16_t)m->nics[i].pcie_switch, .numa = (int16_t)m->nics[i].numa, .mbps = m->nics[i].mbps };
-        memcpy(y->nics[i].name, m->nics[i].name, sizeof y->nics[i].name);
-    }
-    y->table = (struct spur_device_table){ .size = sizeof y->table, .id = 1, .count = n, .mbps = y->mbps, .links = y->links, .numa = y->numa, .socket = y->socket,
-                                           .pcie_switch = y->pcie_switch, .card = y->card, .near_cores = y->near, .core_words = 1, .nics = y->nics,
-                                           .nic_count = m->nic_count, .nic_size = sizeof *y->nics };
-}
-
-static int sets_answer(struct node_type *y, const struct loaded *plugin)
+static int sets_answer(const struct spur_device_table *table, const struct loaded *plugin)
 {
     static const char wanted[] = "FREEMASK K, a mask of the node's free GPUs and a number,";
     struct lines in = { .file = stdin, .name = "standard input" };
     const struct spur_score_ops *ops = loader_ops(plugin);
-    uint64_t all = y->table.count >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << y->table.count) - 1;
+    uint64_t all = table->count >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << table->count) - 1;
     char *line;
     int rc = 0;
 
@@ -136,7 +101,7 @@ static int sets_answer(struct node_type *y, const struct loaded *plugin)
             continue;
         }
         ask.k = (uint32_t)k;
-        if (ops->best(plugin->self, &y->table, &ask, &score) < 0)
+        if (ops->best(plugin->self, table, &ask, &score) < 0)
             printf("%s %s - -\n", mask_text, k_text);
         else
             printf(word_starts(mask_text, "0x") ? "%s %s 0x%" PRIx64 " %.10g\n" : "%s %s %" PRIu64 " %.10g\n", mask_text, k_text, score.mask, (double)score.sum_mbps / 1000);
@@ -147,25 +112,25 @@ static int sets_answer(struct node_type *y, const struct loaded *plugin)
 
 static int inside(const char *topology, const char *scorer)
 {
-    struct node_type *y = mem_alloc(sizeof *y);
+    struct spur_device_table *table = NULL;
     struct loaded *plugin = NULL;
     struct spur_error err = { 0 };
+    struct rig rig = { 0 };
     char path[1100];
     int rc = 1;
 
-    y->machine = mem_alloc(sizeof *y->machine);
     snprintf(path, sizeof path, "%s", topology);
     if (access(path, R_OK) < 0 && !strchr(path, '/'))
         snprintf(path, sizeof path, "%s/topologies/%s.json", SPUR_DATADIR, topology);
-    if (machine_read(path, y->machine, &err) < 0 || loader_open(SPUR_KIND_score, scorer, NULL, NULL, &plugin, &err) < 0) {
+    if (rig_read(path, &rig, &err) < 0 || loader_open(SPUR_KIND_score, scorer, NULL, NULL, &plugin, &err) < 0)
         fprintf(stderr, "spur place: %s\n", err.text);
-    } else {
-        type_fill(y);
-        rc = sets_answer(y, plugin);
-    }
+    else if (!(table = rig_table(&rig)))
+        fprintf(stderr, "spur place: %s: there is no GPU in it\n", path);
+    else
+        rc = sets_answer(table, plugin);
+    free(table);
     loader_close(plugin);
-    free(y->machine);
-    free(y);
+    rig_fini(&rig);
     return rc;
 }
 

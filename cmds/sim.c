@@ -20,7 +20,7 @@ static const char usage_text[] =
     "Runs jobs on N nodes of one type under a virtual clock, with the admit, plan and select code of the controller, and prints a line a job\n"
     "and a summary.\n"
     "\n"
-    "  --topology=FILE    the type of node: a topology file in JSON, or a name: mi300x, hgx_h100, ...\n"
+    "  --topology=FILE    the type of node: a topology file, or a name: mi300x, hgx_h100, ...\n"
     "  --nodes=N          nodes of it\n"
     "  --leaf=L           nodes a leaf switch\n"
     "  --pod=P            leaves a pod; all leaves hang on one spine otherwise\n"
@@ -212,6 +212,7 @@ failed:
     fprintf(stderr, "spur sim: %s\n", err.text);
 out:
     load_fini(&load);
+    machine_fini(machine);
     free(spur_text);
     free(machine);
     return rc;

@@ -7,22 +7,20 @@
 #include <spur/score.h>
 
 #include "base/arena.h"
+#include "hardware/rig.h"
 #include "wire/spur.pb-c.h"
 
 struct machine {
-    char     name[64];              /* of the type, as gres types are written */
-    uint32_t packages, numa, cores_per_numa, threads_per_core;
+    struct rig rig;
+    const struct spur_device_table *table;      /* of the rig */
+    const char *type;               /* as gres types are written */
     uint32_t gpus;
-    uint32_t mbps[SPUR_DEVICES_MAX][SPUR_DEVICES_MAX];      /* MB/s in one direction; diagonal 0 */
-    uint32_t links[SPUR_DEVICES_MAX][SPUR_DEVICES_MAX];
-    int32_t  gpu_numa[SPUR_DEVICES_MAX], gpu_switch[SPUR_DEVICES_MAX];
-    uint32_t card[SPUR_DEVICES_MAX];
-    struct { char name[32]; int32_t pcie_switch, numa; uint32_t mbps; } nics[64]; uint32_t nic_count;
-    uint64_t best_mbps[SPUR_DEVICES_MAX + 1];               /* the largest sum over the pairs of any set of k */
+    uint64_t best_mbps[SPUR_DEVICES_MAX + 1];   /* the largest sum over the pairs of any set of k, MB/s in one direction */
 };
 
-/* A topology file as etc/topologies has them (JSON). The sentence names the file and what is wrong in it. */
+/* Any file that rig_read takes. */
 int  machine_read(const char *path, struct machine *out, struct spur_error *err);
+void machine_fini(struct machine *m);           /* accepts a zeroed one */
 /* What an agent on such a node would register as its devices; in the arena. */
 Wire__DeviceTable *machine_devices(const struct machine *m, struct arena *a);
 /* Sum over the pairs of a set. */

@@ -29,7 +29,7 @@ struct replay {
     const struct replay_options *o;
     struct state *state;
     struct plan *plan;
-    struct loaded *select, *priority;
+    struct loaded *select, *priority, *score;
     struct config *config;          /* for the loader */
     struct plan_plugins plugins;
     struct spur_select_ops select_ops;      /* the plugin's, with a clock around `place` */
@@ -84,8 +84,8 @@ static void conf_text(const struct replay_options *o, struct str *out)
     str_add(out, "GresTypes=gpu\n");
     for (size_t i = 0; i < o->setting_count; i++)
         str_addf(out, "%s=%s\n", o->settings[i].key, o->settings[i].value);
-    str_addf(out, "NodeName=n[%04u-%04u] Sockets=%u CoresPerSocket=%u ThreadsPerCore=%u RealMemory=%u Gres=gpu:%s:%u\n", 1, o->nodes, m->packages,
-             m->numa / m->packages * m->cores_per_numa, m->threads_per_core, 65536 * m->gpus, m->name, m->gpus);
+    str_addf(out, "NodeName=n[%04u-%04u] Sockets=%u CoresPerSocket=%u ThreadsPerCore=%u RealMemory=%u Gres=gpu:%s:%u\n", 1, o->nodes, m->rig.sockets,
+             m->rig.cores_per_socket, m->rig.threads_per_core ? m->rig.threads_per_core : 1, 65536 * m->gpus, m->type, m->gpus);
     str_addf(out, "PartitionName=all Nodes=n[%04u-%04u] Default=YES MaxTime=UNLIMITED State=UP\n", 1, o->nodes);
 }
 
@@ -179,7 +179,7 @@ static int register_nodes(struct replay *r)
         inv->cpus = n->cpus;
         inv->mem_mib = n->mem_mib;
         g->name = arena_copy(&r->arena, "gpu");
-        g->type = arena_copy(&r->arena, m->name);
+        g->type = arena_copy(&r->arena, m->type);
         g->has_count = g->has_mask = true;
         g->count = m->gpus;
         g->mask = m->gpus < 64 ? (UINT64_C(1) << m->gpus) - 1 : UINT64_MAX;
@@ -226,12 +226,24 @@ static int timed_explain(void *self, const struct spur_placement *out, char *buf
     return ((const struct spur_select_ops *)loader_ops(r->select))->explain(r->select->self, out, buf, len);
 }
 
+static bool host_score(void *ctx, const struct spur_score_ops **ops, void **self)
+{
+    const struct replay *r = ctx;
+
+    if (!r->score)
+        return false;
+    *ops = loader_ops(r->score);
+    *self = r->score->self;
+    return true;
+}
+
 static int plugins_open(struct replay *r, const char *slurm, const char *topology, const char *spur)
 {
     const struct spur_select_ops *ops;
     int rc;
 
     if ((rc = config_parse(slurm, NULL, topology, NULL, spur, &r->config, &r->error)) < 0 ||
+        (rc = loader_open(SPUR_KIND_score, config_text(r->config, CONF_ScoreType), r->config, &r->host, &r->score, &r->error)) < 0 ||
         (rc = loader_open(SPUR_KIND_select, config_text(r->config, CONF_SelectType), r->config, &r->host, &r->select, &r->error)) < 0 ||
         (rc = loader_open(SPUR_KIND_priority, config_text(r->config, CONF_PriorityType), r->config, &r->host, &r->priority, &r->error)) < 0)
         return rc;
@@ -650,7 +662,7 @@ static void summarise(struct replay *r, struct replay_summary *s)
 
 int replay_run(const struct replay_options *o, void (*row)(void *arg, const struct replay_job *j), void *arg, struct replay_summary *out, struct spur_error *err)
 {
-    struct replay r = { .o = o, .host = { .size = sizeof r.host } };
+    struct replay r = { .o = o, .host = { .size = sizeof r.host, .ctx = &r, .score = host_score } };
     struct str slurm, topology;
     int rc;
 
@@ -690,6 +702,7 @@ out:
     state_destroy(r.state);
     loader_close(r.select);
     loader_close(r.priority);
+    loader_close(r.score);
     config_free(r.config);
     table_fini(&r.by_id);
     arena_fini(&r.arena);
