@@ -96,6 +96,12 @@ static void alarms_free(uv_handle_t *h)
     free(a);
 }
 
+void alarms_clear(struct ctl *c)
+{
+    c->alarms->count = 0;
+    uv_timer_stop(&c->alarms->timer);
+}
+
 void alarms_destroy(struct ctl *c)
 {
     if (c->alarms)

@@ -32,6 +32,8 @@ struct alarms;
 struct blobs;
 struct names;
 struct waits;
+struct group;
+struct query;
 
 struct ctl {
     uv_loop_t      *loop;
@@ -43,6 +45,7 @@ struct ctl {
     struct peers   *peers;              /* channels of the store's threads, and their instance of the auth plugin */
     struct loaded  *peers_auth;
     const struct spur_store_ops *store_ops;
+    struct spur_store_events events;    /* borrowed by the store */
     const struct spur_auth_ops *auth_ops;
     struct plan_plugins plugins;
     struct spur_host host;
@@ -50,8 +53,12 @@ struct ctl {
     struct plan    *plan;
     enum spur_store_role role;
     uint64_t        fence;
-    char            leader[64];
-    bool            is_live;            /* replay is over: events have effects */
+    char            leader[64];         /* who leads, as the store says; "": nobody is known */
+    struct group   *group;
+    bool            is_started;         /* the replay at start is over */
+    bool            is_live;            /* this controller leads and replay is over: events have effects */
+    bool            is_told_follower;   /* what a follower says once was said */
+    bool            is_handing_over;    /* a stop has asked another member to lead */
     bool            is_stopping;
     bool            is_config_due;      /* a start with a changed file: nobody is answered by the old one */
     int64_t         boot_wall_ms;
@@ -61,6 +68,7 @@ struct ctl {
     struct blobs   *blobs;
     struct names   *names;
     struct waits   *waits;
+    struct query   *waiting;            /* reads that wait for an entry */
     struct table    watches;            /* job id -> struct watch* */
     struct table    conns;              /* number of a connection -> struct peer*; an answer to one that has gone is dropped */
     uint64_t        next_conn;
@@ -69,9 +77,9 @@ struct ctl {
     uint32_t        agent_room;         /* length of both */
     uv_prepare_t    flush;              /* before the loop sleeps: propose what has queued, go on planning */
     uv_idle_t       again;              /* keeps the loop turning while a plan pass has more */
-    uv_timer_t      plan_timer, second;
+    uv_timer_t      plan_timer, second, reads;
     uv_signal_t     sig_int, sig_term, sig_hup, sig_usr;
-    int64_t         purge_after_ms, stop_by_ms;
+    int64_t         purge_after_ms, stop_by_ms, hand_over_by_ms;
     uint64_t        submits, entries, passes, starts;
 };
 
@@ -87,6 +95,27 @@ struct peer {
 
 /* clock.c: the two times of an entry. cluster_ms goes on from the last entry by CLOCK_BOOTTIME, so that a wall clock set back ends no job late. */
 int64_t ctl_cluster_ms(struct ctl *c);
+
+/* group.c: the group of controllers: who leads, where he is, what waits until that is known, and what is asked of the group itself. */
+void group_create(struct ctl *c);
+void group_destroy(struct ctl *c);
+void group_role(struct ctl *c);                 /* role or leader have changed: what was parked goes on */
+/* This controller takes what only the leader may: it leads, and its state has a configuration. */
+bool group_leads(const struct ctl *c);
+/* A request for the leader, while nobody leads: kept until somebody does, at most PARK_MS, then refused. Copies body. */
+void group_park(struct ctl *c, struct peer *p, const struct frame *f, const uint8_t *body);
+/* REFUSED with who leads and where, or with how many of the group answer. */
+void group_refuse(struct ctl *c, uint64_t conn, uint64_t seq);
+/* What to say to the asker of a proposal that was dropped: where to ask again, when that can help. */
+void group_refuse_dropped(struct ctl *c, uint64_t conn, uint64_t seq, const struct spur_error *why);
+/* How old this controller's state may be, ms: 0 on the leader; INT64_MAX when it has never heard of one. */
+int64_t group_age_ms(const struct ctl *c);
+void group_voters(const struct ctl *c, uint32_t *voters, uint32_t *reachable);
+bool group_leader_addr(const struct ctl *c, char out[160]);
+void group_members(struct ctl *c, Wire__MembersReply *out, struct arena *a);
+const char *group_role_word(enum spur_store_role role);
+/* spur controller add, remove, transfer, promote: 0 and a line for the user, or a refusal. */
+int  group_change(struct ctl *c, const Wire__MemberChangeRequest *r, struct str *text, struct spur_error *err);
 
 /* dispatch.c */
 void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, const uint8_t *body);
@@ -111,6 +140,7 @@ bool proposer_is_idle(const struct ctl *c);
 
 /* effects.c: events of apply, on the leader: launches, kills, answers to those who wait. */
 void effects_run(struct ctl *c, const struct event *events, size_t n);
+void effects_follow(struct ctl *c, const struct event *events, size_t n);      /* on the others, and at replay: what is this controller's own alone */
 void effects_reemit(struct ctl *c);             /* a new leader, a node that came back */
 void effects_for_agent(struct ctl *c, const struct peer *p);
 void effect_warn(struct ctl *c, const struct job *j, int signal, bool batch_only);
@@ -129,12 +159,15 @@ void nodes_alarm(struct ctl *c, uint32_t node);
 struct peer *nodes_agent(struct ctl *c, uint32_t node);
 void nodes_configure(struct ctl *c);            /* a changed configuration goes to the agents */
 void ctl_config_texts(const struct ctl *c, Wire__ConfigFiles *out);     /* the configuration of the log; texts are borrowed from the state */
-void nodes_watch(struct ctl *c);                /* after start or a changed configuration: silence is counted from now */
+void nodes_watch(struct ctl *c);                /* an election, a changed configuration: silence is counted from now */
+void nodes_leave(struct ctl *c);                /* this controller leads no more: agents are told who does, and go there */
 
 /* queries.c: reads, streamed in parts as fast as the peer takes them. */
 void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, const uint8_t *body, size_t n);
 void query_drained(void *ctl, struct rpc_conn *conn);
 void query_drop_all(struct peer *p);
+void query_waiting_drop(struct ctl *c);
+void query_applied(struct ctl *c);              /* the state has moved on: readers that wait for an entry are looked at */
 
 /* waits.c: sbatch --wait, srun: an answer when a job has come to a state. */
 void waits_create(struct ctl *c);
@@ -142,11 +175,13 @@ void waits_destroy(struct ctl *c);
 void waits_add(struct ctl *c, struct peer *p, uint64_t seq, const Wire__WaitRequest *r);
 void waits_event(struct ctl *c, uint32_t job_id);
 void waits_forget(struct ctl *c, uint64_t conn);
+void waits_move(struct ctl *c);                 /* this controller leads no more: each is told who does */
 
 /* alarms.c: one heap of deadlines; what rang is checked by its handler, so that stale ones cost nothing. */
 enum alarm_kind { ALARM_JOB_LIMIT, ALARM_LAUNCH, ALARM_KILL_AGAIN, ALARM_NODE_SILENT, ALARM_PURGE };
 void alarms_create(struct ctl *c);
 void alarms_destroy(struct ctl *c);
+void alarms_clear(struct ctl *c);               /* none rings any more */
 void alarm_set(struct ctl *c, int64_t in_ms, enum alarm_kind kind, uint64_t id);
 
 /* watch.c: what rings for a job that runs. */
@@ -157,6 +192,7 @@ bool watch_launch_rang(struct ctl *c, const struct job *j);             /* true:
 void watch_kill(struct ctl *c, const struct job *j);                    /* likewise: a kill to be repeated */
 bool watch_kill_rang(struct ctl *c, const struct job *j);
 void watch_forget(struct ctl *c, uint32_t job_id);
+void watch_forget_all(struct ctl *c);
 void watch_destroy(struct ctl *c);
 
 /* blobs.c: scripts and environments by their hash, in files beside the log. */
@@ -177,6 +213,7 @@ void names_get(struct ctl *c, uint32_t uid, uint32_t gid, void (*done)(struct ct
 
 /* spurctld.c */
 int  ctl_config_propose(struct ctl *c, const struct config *cfg, proposed_fn done, void *arg);
+void ctl_config_followed(struct ctl *c);        /* a follower has met another configuration in the log */
 void ctl_plugins_take(struct ctl *c);           /* plugins meet the state's configuration: options, or another one */
 int  ctl_reconfigure(struct ctl *c, proposed_fn done, void *arg, struct spur_error *err);
 

@@ -56,9 +56,18 @@ static void request_refuse(struct ctl *c, struct request *r, const struct spur_e
 
 static void request_done(struct ctl *c, struct request *r)
 {
-    Wire__DoneReply none = WIRE__DONE_REPLY__INIT;
+    Wire__DoneReply none = WIRE__DONE_REPLY__INIT, *reply = r->done ? r->done : &none;
 
-    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__DONE, r->seq, r->done ? &r->done->base : &none.base);
+    reply->has_index = 1;
+    reply->index = c->state->index;
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__DONE, r->seq, &reply->base);
+    request_free(r);
+}
+
+/* Its entry was dropped: the asker is told who to ask now, with the same token. */
+static void request_dropped(struct ctl *c, struct request *r, const struct spur_error *why)
+{
+    group_refuse_dropped(c, r->conn, r->seq, why);
     request_free(r);
 }
 
@@ -71,7 +80,7 @@ static void submitted(struct ctl *c, void *arg, const struct op_result *results,
     struct spur_error refusal = { 0 };
 
     if (!results || n == 0) {
-        request_refuse(c, r, err, 0);
+        request_dropped(c, r, err);
         return;
     }
     if (results[0].code < 0) {
@@ -101,10 +110,13 @@ static void step_created(struct ctl *c, void *arg, const struct op_result *resul
     struct hostlist *names;
     struct str nodes, tasks;
 
-    if (!results || n == 0 || results[0].code < 0) {
-        if (results && n)
-            spur_fail(&refusal, results[0].code, "%s", results[0].text ? results[0].text : spur_code_text(results[0].code));
-        request_refuse(c, r, results && n ? &refusal : err, results && n ? results[0].slurm_errno : 0);
+    if (!results || n == 0) {
+        request_dropped(c, r, err);
+        return;
+    }
+    if (results[0].code < 0) {
+        spur_fail(&refusal, results[0].code, "%s", results[0].text ? results[0].text : spur_code_text(results[0].code));
+        request_refuse(c, r, &refusal, results[0].slurm_errno);
         return;
     }
     j = state_job(c->state, m->job_id);
@@ -126,7 +138,8 @@ static void step_created(struct ctl *c, void *arg, const struct op_result *resul
     reply.step_id = s->step_id;
     reply.nodes = nodes.text;
     reply.tasks_per_node = tasks.text;
-    reply.has_ntasks = reply.has_attempt = reply.has_job_id = 1;
+    reply.has_ntasks = reply.has_attempt = reply.has_job_id = reply.has_index = 1;
+    reply.index = c->state->index;
     reply.ntasks = s->ntasks;
     reply.attempt = j->attempt;
     reply.job_id = j->job_id;
@@ -144,7 +157,7 @@ static void done(struct ctl *c, void *arg, const struct op_result *results, size
     struct spur_error refusal = { 0 };
 
     if (!results) {
-        request_refuse(c, r, err, 0);
+        request_dropped(c, r, err);
         return;
     }
     for (size_t i = 0; i < n; i++)
@@ -173,9 +186,17 @@ static void handle_ping(struct ctl *c, struct request *r)
 {
     Wire__Pong pong = WIRE__PONG__INIT;
 
+    int64_t age = group_age_ms(c);
+    char addr[160];
+
     pong.host = c->name;
-    pong.role = (char *)(uintptr_t)(c->role == SPUR_STORE_LEADER ? "leader" : c->role == SPUR_STORE_FOLLOWER ? "follower" : "starting");
+    pong.role = (char *)(uintptr_t)group_role_word(c->role);
     pong.leader = c->leader;
+    pong.leader_addr = group_leader_addr(c, addr) ? addr : NULL;
+    pong.has_fence = pong.has_age_ms = pong.has_voters = pong.has_reachable = 1;
+    pong.fence = c->fence;
+    pong.age_ms = age > UINT32_MAX ? UINT32_MAX : (uint32_t)age;
+    group_voters(c, &pong.voters, &pong.reachable);
     pong.version = (char *)(uintptr_t)PACKAGE_VERSION;
     pong.has_index = 1;
     pong.index = c->state->index;
@@ -429,6 +450,39 @@ static void handle_shutdown(struct ctl *c, struct request *r)
     uv_kill(uv_os_getpid(), SIGTERM);
 }
 
+static void handle_members(struct ctl *c, struct request *r)
+{
+    Wire__MembersReply reply = WIRE__MEMBERS_REPLY__INIT;
+
+    group_members(c, &reply, &r->arena);
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__MEMBERS_LIST, r->seq, &reply.base);
+    request_free(r);
+}
+
+static void handle_member_change(struct ctl *c, struct request *r)
+{
+    const Wire__MemberChangeRequest *m = r->message;
+    struct spur_error err = { 0 };
+    struct str text;
+
+    if (m->verb != WIRE__MEMBER_CHANGE_REQUEST__VERB__PROMOTE && c->role != SPUR_STORE_LEADER) {
+        group_refuse(c, r->conn, r->seq);
+        request_free(r);
+        return;
+    }
+    str_init(&text);
+    if (group_change(c, m, &text, &err) < 0) {
+        request_refuse(c, r, &err, 0);
+    } else {
+        log_line(SPUR_LOG_INFO, "uid %u: %s", r->who.uid, text.text);
+        r->done = arena_alloc(&r->arena, sizeof *r->done);
+        wire__done_reply__init(r->done);
+        r->done->text = text.text;
+        request_done(c, r);
+    }
+    str_fini(&text);
+}
+
 static void handle_wait(struct ctl *c, struct request *r)
 {
     const Wire__WaitRequest *m = r->message;
@@ -511,18 +565,22 @@ static void handle_report(struct ctl *c, struct request *r)
 
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
 
-/* What the body of each message is, and who takes it: NULL is a reader (queries.c), or VOUCH, which rpc answers itself. A row of table.def without both does not compile. */
+/* What the body of each message is, who takes it (NULL is a reader, queries.c, or VOUCH, which rpc answers itself), and which controller of a group: LEADER
+ * alone; EACH for itself, in any state; any that has a configuration (HAVING), readers look further. A row of table.def that is missing here does not compile. */
+enum whose { LEADER, EACH, HAVING };
 #define REQUESTS(X) \
-    X(PING, empty, handle_ping) X(SUBMIT, submit_request, handle_submit) X(TEST_ONLY, submit_request, handle_test_only) \
-    X(CANCEL, cancel_request, handle_cancel) X(JOB_UPDATE, job_update_request, handle_job_update) X(NODE_UPDATE, node_update_request, handle_node_update) \
-    X(PARTITION_UPDATE, partition_update_request, handle_partition_update) X(STEP_CREATE, step_request, handle_step_create) \
-    X(RECONFIGURE, empty, handle_reconfigure) X(SHUTDOWN, empty, handle_shutdown) X(WAIT, wait_request, handle_wait) \
-    X(CONFIG_FILES, empty, handle_config_files) X(SCRIPT, script_request, handle_script) X(VOUCH, vouch_request, NULL) \
-    X(REGISTER, register_request, handle_register) X(HEARTBEAT, heartbeat, handle_heartbeat) X(REPORT, report, handle_report) \
-    X(JOBS, jobs_request, NULL) X(NODES, nodes_request, NULL) X(PARTITIONS, empty, NULL) X(CONFIG, empty, NULL) X(STEPS, steps_request, NULL) X(STATS, empty, NULL)
+    X(PING, empty, handle_ping, EACH) X(SUBMIT, submit_request, handle_submit, LEADER) X(TEST_ONLY, submit_request, handle_test_only, LEADER) \
+    X(CANCEL, cancel_request, handle_cancel, LEADER) X(JOB_UPDATE, job_update_request, handle_job_update, LEADER) \
+    X(NODE_UPDATE, node_update_request, handle_node_update, LEADER) X(PARTITION_UPDATE, partition_update_request, handle_partition_update, LEADER) \
+    X(STEP_CREATE, step_request, handle_step_create, LEADER) X(RECONFIGURE, empty, handle_reconfigure, LEADER) X(SHUTDOWN, empty, handle_shutdown, HAVING) \
+    X(WAIT, wait_request, handle_wait, LEADER) X(CONFIG_FILES, empty, handle_config_files, HAVING) X(SCRIPT, script_request, handle_script, LEADER) \
+    X(VOUCH, vouch_request, NULL, EACH) X(MEMBERS, empty, handle_members, HAVING) X(MEMBER_CHANGE, member_change_request, handle_member_change, HAVING) \
+    X(REGISTER, register_request, handle_register, LEADER) X(HEARTBEAT, heartbeat, handle_heartbeat, LEADER) X(REPORT, report, handle_report, LEADER) \
+    X(JOBS, jobs_request, NULL, HAVING) X(NODES, nodes_request, NULL, HAVING) X(PARTITIONS, empty, NULL, HAVING) X(CONFIG, empty, NULL, HAVING) \
+    X(STEPS, steps_request, NULL, HAVING) X(STATS, empty, NULL, HAVING)
 
-struct handler { const ProtobufCMessageDescriptor *body; void (*run)(struct ctl *, struct request *); };
-#define REQUEST_ROW(message, body, run) static const struct handler handler_##message = { &wire__##body##__descriptor, run };
+struct handler { const ProtobufCMessageDescriptor *body; void (*run)(struct ctl *, struct request *); enum whose whose; };
+#define REQUEST_ROW(message, body, run, whose) static const struct handler handler_##message = { &wire__##body##__descriptor, run, whose };
 REQUESTS(REQUEST_ROW)
 #undef REQUEST_ROW
 
@@ -568,12 +626,11 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
         rpc_vouch_answer(conn, f, body);
         return;
     }
-    if (!c->state->config || ((c->role != SPUR_STORE_LEADER || c->is_config_due) && f->type != WIRE__MESSAGE_TYPE__PING)) {
-        spur_fail(&err, SPUR_ENOTLEADER, "%s is not the leader yet", c->name);
-        rpc_refuse(conn, f->seq, &err, 0);
+    if (h->whose != EACH && (!c->state->config || c->is_config_due || (h->whose == LEADER && !group_leads(c)))) {
+        group_park(c, p, f, body);
         return;
     }
-    if (c->state->config && admit_vouched(c->state, who, &err) < 0) {
+    if (h->whose != EACH && admit_vouched(c->state, who, &err) < 0) {
         log_line(SPUR_LOG_WARN, "%s: %s", rpc_peer(conn), err.text);
         rpc_refuse(conn, f->seq, &err, 2002);
         return;

@@ -305,6 +305,15 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
     }
 }
 
+void effects_follow(struct ctl *c, const struct event *events, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (events[i].kind == EV_BLOB_DROPPED)
+            blobs_drop(c, events[i].hash);
+        else if (events[i].kind == EV_CONFIG_CHANGED && c->is_started)
+            ctl_config_followed(c);
+}
+
 /* ---- alarms ------------------------------------------------------------------------------------------------------------- */
 
 struct proposed { enum alarm_kind kind; uint64_t id; };

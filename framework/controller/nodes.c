@@ -52,6 +52,28 @@ void nodes_watch(struct ctl *c)
         }
 }
 
+void nodes_leave(struct ctl *c)
+{
+    struct peer *p;
+
+    for (uint32_t i = 0; i < c->agent_room; i++) {
+        c->is_armed[i] = false;
+        if ((p = c->agent_of[i])) {
+            group_refuse(c, p->number, 0);
+            rpc_close(p->conn, "another controller leads");
+            for (uint32_t k = 0; k < p->node_count; k++)
+                if (p->nodes[k] < c->agent_room && c->agent_of[p->nodes[k]] == p)
+                    c->agent_of[p->nodes[k]] = NULL;
+            p->node_count = 0;
+        }
+    }
+    for (uint32_t i = 0; i < c->state->node_count; i++) {       /* advice that nobody gives any more */
+        c->state->nodes[i].load_hundredths = 0;
+        c->state->nodes[i].mem_free_mib = 0;
+        state_node_away(c->state, &c->state->nodes[i], false);
+    }
+}
+
 /* What a registration is answered with, when its entry is in. */
 struct registering { uint64_t conn, seq; Wire__RegisterReply *reply; };
 
@@ -61,7 +83,7 @@ static void registered(struct ctl *c, void *arg, const struct op_result *results
     struct peer *p = ctl_peer(c, r->conn);
 
     if (!results) {
-        ctl_refuse(c, r->conn, r->seq, err, 0);
+        group_refuse_dropped(c, r->conn, r->seq, err);
         return;
     }
     (void)n;
@@ -142,7 +164,7 @@ static void reported(struct ctl *c, void *arg, const struct op_result *results, 
     if (results)        /* a stale report is acknowledged as well: it must leave the node's spool */
         ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__REPORT_OK, r->seq, &r->ack.base);
     else
-        ctl_refuse(c, r->conn, r->seq, err, 0);
+        group_refuse_dropped(c, r->conn, r->seq, err);
 }
 
 void nodes_report(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Report *m, struct arena *take_arena)
@@ -177,7 +199,7 @@ void nodes_gone(struct ctl *c, struct peer *p)
         if (nodes_agent(c, node) != p)
             continue;
         c->agent_of[node] = NULL;
-        if (node >= c->state->node_count || c->is_stopping)
+        if (node >= c->state->node_count || c->is_stopping || c->role != SPUR_STORE_LEADER)
             continue;
         state_node_away(c->state, &c->state->nodes[node], true);
         c->state->nodes[node].heard_ms = clock_boot_ms();

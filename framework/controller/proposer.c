@@ -205,7 +205,11 @@ void proposer_committed(void *ctl, uint64_t index, const void *data, size_t n, v
     if (c->is_live) {
         plan_events(c->plan, c->state, out.events, out.event_count);
         effects_run(c, out.events, out.event_count);
+    } else {
+        effects_follow(c, out.events, out.event_count);
     }
+    if (c->waiting)
+        query_applied(c);
     if (entry)
         wire__entry__free_unpacked(entry, NULL);
     arena_fini(&arena);

@@ -3,6 +3,11 @@
  *
  * A query remembers the ids that matched when it came and a cursor; each part is built from the state as it is then, in an arena that dies
  * with the part. A peer that does not read costs the ids only: the next part is built when its output has drained (query_drained).
+ *
+ * How new: the leader answers at once, unless everything acknowledged anywhere is asked for (`fresh`): then the store says when that holds here.
+ * A follower answers from what it has, when that is not older than AGE_MAX_MS and holds the entry that the asker names; it waits a moment
+ * for that entry. Otherwise it names the leader. An older answer goes only to who says that it will do (stale_ok), and says its age.
+ * Who is connected and how loaded the nodes are is known to the leader alone, so it answers for nodes and counters while there is one.
  */
 #include <stdlib.h>
 
@@ -11,6 +16,8 @@
 
 #define QUERY_PART 256              /* rows a part */
 #define QUERY_BACKLOG (1u << 20)    /* stop building at so many bytes unwritten */
+#define AGE_MAX_MS 2000
+#define INDEX_WAIT_MS 250           /* a follower that does not have the entry by then names the leader */
 
 struct query {
     uint16_t type;
@@ -20,6 +27,7 @@ struct query {
     bool     expand;
     struct arena arena; void *request;
     struct query *older;
+    uint64_t conn, min_index; int64_t until_ms;     /* while it waits to begin */
 };
 
 static void query_free(struct query *q)
@@ -232,6 +240,16 @@ static int query_steps(struct ctl *c, struct peer *p, struct query *q, struct sp
     return 0;
 }
 
+static uint32_t query_age_ms(const struct ctl *c)
+{
+    int64_t age = group_age_ms(c);
+
+    return age > UINT32_MAX ? UINT32_MAX : (uint32_t)age;
+}
+
+#define REPLY_AGE(c, reply) \
+    do { (reply).has_index = (reply).has_age_ms = 1; (reply).index = (c)->state->index; (reply).age_ms = query_age_ms(c); } while (0)
+
 /* ---- parts ---------------------------------------------------------------------------------------------------------- */
 
 static void query_part_jobs(struct ctl *c, struct peer *p, struct query *q, struct arena *a, size_t end)
@@ -246,10 +264,10 @@ static void query_part_jobs(struct ctl *c, struct peer *p, struct query *q, stru
         if (j)
             reply.jobs[reply.n_jobs++] = job_info(c->state, j, q->fields, now / 1000, a);
     }
-    reply.has_last = reply.has_wall_ms = reply.has_index = 1;
+    reply.has_last = reply.has_wall_ms = 1;
     reply.last = q->next == q->count;
     reply.wall_ms = now;
-    reply.index = c->state->index;
+    REPLY_AGE(c, reply);
     reply.cluster = (char *)(uintptr_t)config_text(c->state->config, CONF_ClusterName);
     rpc_send(p->conn, WIRE__MESSAGE_TYPE__JOBS_PART, q->seq, &reply.base);
 }
@@ -265,6 +283,7 @@ static void query_part_nodes(struct ctl *c, struct peer *p, struct query *q, str
     reply.has_last = reply.has_wall_ms = 1;
     reply.last = q->next == q->count;
     reply.wall_ms = clock_wall_ms();
+    REPLY_AGE(c, reply);
     reply.cluster = (char *)(uintptr_t)config_text(c->state->config, CONF_ClusterName);
     rpc_send(p->conn, WIRE__MESSAGE_TYPE__NODES_PART, q->seq, &reply.base);
 }
@@ -280,6 +299,7 @@ static void query_part_partitions(struct ctl *c, struct peer *p, struct query *q
     reply.has_last = reply.has_wall_ms = 1;
     reply.last = q->next == q->count;
     reply.wall_ms = clock_wall_ms();
+    REPLY_AGE(c, reply);
     reply.cluster = (char *)(uintptr_t)config_text(c->state->config, CONF_ClusterName);
     rpc_send(p->conn, WIRE__MESSAGE_TYPE__PARTITIONS_PART, q->seq, &reply.base);
 }
@@ -312,6 +332,7 @@ static void query_part_steps(struct ctl *c, struct peer *p, struct query *q, str
     reply.has_last = reply.has_wall_ms = 1;
     reply.last = q->next == q->count;
     reply.wall_ms = clock_wall_ms();
+    REPLY_AGE(c, reply);
     rpc_send(p->conn, WIRE__MESSAGE_TYPE__STEPS_PART, q->seq, &reply.base);
 }
 
@@ -396,6 +417,7 @@ static void query_rows(struct ctl *c, struct peer *p, const struct query *q, str
         rows_number(&r, "BytesIn", rc.bytes_in);
         rows_number(&r, "BytesOut", rc.bytes_out);
     }
+    REPLY_AGE(c, r.reply);
     r.reply.has_wall_ms = 1;
     r.reply.wall_ms = clock_wall_ms();
     rpc_send(p->conn, is_config ? WIRE__MESSAGE_TYPE__CONFIG_ROWS : WIRE__MESSAGE_TYPE__STATS_ROWS, q->seq, &r.reply.base);
@@ -438,32 +460,45 @@ void query_drained(void *ctl, struct rpc_conn *conn)
     }
 }
 
-void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, const uint8_t *body, size_t n)
+/* ---- beginning ------------------------------------------------------------------------------------------------------ */
+
+static const ProtobufCMessageDescriptor *query_body(uint16_t type)
 {
-    const ProtobufCMessageDescriptor *d = type == WIRE__MESSAGE_TYPE__JOBS ? &wire__jobs_request__descriptor :
-        type == WIRE__MESSAGE_TYPE__NODES ? &wire__nodes_request__descriptor :
-        type == WIRE__MESSAGE_TYPE__STEPS ? &wire__steps_request__descriptor : &wire__empty__descriptor;
-    struct query *q = mem_alloc(sizeof *q), **last;
+    switch (type) {
+    case WIRE__MESSAGE_TYPE__JOBS:  return &wire__jobs_request__descriptor;
+    case WIRE__MESSAGE_TYPE__NODES: return &wire__nodes_request__descriptor;
+    case WIRE__MESSAGE_TYPE__STEPS: return &wire__steps_request__descriptor;
+    default:                        return &wire__empty__descriptor;
+    }
+}
+
+static const Wire__Read *query_read(const struct query *q)
+{
+    switch (q->type) {
+    case WIRE__MESSAGE_TYPE__JOBS:  return ((const Wire__JobsRequest *)q->request)->read;
+    case WIRE__MESSAGE_TYPE__NODES: return ((const Wire__NodesRequest *)q->request)->read;
+    case WIRE__MESSAGE_TYPE__STEPS: return ((const Wire__StepsRequest *)q->request)->read;
+    default:                        return ((const Wire__Empty *)q->request)->read;
+    }
+}
+
+static void query_begin(struct ctl *c, struct peer *p, struct query *q)
+{
+    struct query **last;
     struct spur_error err = { 0 };
     int rc = 0;
 
-    arena_init(&q->arena, 0);
-    q->type = type;
-    q->seq = seq;
-    q->request = wire_unpack_bounded(d, body, n, &q->arena);
-    if (!q->request)
-        rc = spur_fail(&err, SPUR_ESYNTAX, "message %u cannot be read", type);
-    else if (type == WIRE__MESSAGE_TYPE__JOBS)
+    if (q->type == WIRE__MESSAGE_TYPE__JOBS)
         rc = query_jobs(c, p, q, &err);
-    else if (type == WIRE__MESSAGE_TYPE__NODES)
+    else if (q->type == WIRE__MESSAGE_TYPE__NODES)
         rc = query_nodes(c, q, &err);
-    else if (type == WIRE__MESSAGE_TYPE__STEPS)
+    else if (q->type == WIRE__MESSAGE_TYPE__STEPS)
         rc = query_steps(c, p, q, &err);
-    else if (type == WIRE__MESSAGE_TYPE__PARTITIONS)
+    else if (q->type == WIRE__MESSAGE_TYPE__PARTITIONS)
         for (uint32_t i = 0; i < c->state->config->partition_count; i++)
             query_add(q, i);
     if (rc < 0) {
-        rpc_refuse(p->conn, seq, &err, rc == SPUR_ENOTFOUND ? 2017 : rc == SPUR_EINVAL ? 2018 : 0);
+        rpc_refuse(p->conn, q->seq, &err, rc == SPUR_ENOTFOUND ? 2017 : rc == SPUR_EINVAL ? 2018 : 0);
         query_free(q);
         return;
     }
@@ -474,4 +509,125 @@ void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, con
     for (last = &p->queries; *last; last = &(*last)->older)
         ;
     *last = q;
+}
+
+struct fresh { struct ctl *c; struct query *q; };
+
+/* The store's word on a `fresh` query: here, or it is known where. */
+static void query_fresh(void *arg, const struct spur_error *err)
+{
+    struct fresh *f = arg;
+    struct ctl *c = f->c;
+    struct query *q = f->q;
+    struct peer *p = ctl_peer(c, q->conn);
+
+    free(f);
+    if (p && err && err->code) {
+        group_refuse(c, q->conn, q->seq);
+        query_free(q);
+    } else if (p) {
+        query_begin(c, p, q);
+    } else {
+        query_free(q);
+    }
+}
+
+static void query_wait_fresh(struct ctl *c, struct query *q)
+{
+    struct fresh *f = mem_alloc(sizeof *f);
+    struct spur_error err = { 0 };
+
+    *f = (struct fresh){ c, q };
+    if (!SPUR_HAS(c->store_ops, barrier))
+        query_fresh(f, NULL);       /* one controller that has no such word: what it shows is what there is */
+    else if (c->store_ops->barrier(c->store->self, query_fresh, f, &err) < 0)
+        query_fresh(f, &err);
+}
+
+/* Those that wait for an entry: looked at with each that is applied, and when their time is over. */
+void query_applied(struct ctl *c)
+{
+    int64_t now = c->waiting ? clock_boot_ms() : 0;
+
+    for (struct query **at = &c->waiting, *q; (q = *at); ) {
+        struct peer *p = ctl_peer(c, q->conn);
+
+        if (p && q->min_index > c->state->index && q->until_ms > now && !group_leads(c)) {
+            at = &q->older;
+            continue;
+        }
+        *at = q->older;
+        q->older = NULL;
+        if (p && (q->min_index <= c->state->index || group_leads(c))) {
+            query_begin(c, p, q);
+        } else {
+            group_refuse(c, q->conn, q->seq);
+            query_free(q);
+        }
+        at = &c->waiting;           /* a query that began may have changed the list */
+    }
+}
+
+static void query_late(uv_timer_t *timer)
+{
+    struct ctl *c = timer->data;
+
+    query_applied(c);
+    if (c->waiting)
+        uv_timer_start(timer, query_late, INDEX_WAIT_MS / 4, 0);
+}
+
+void query_waiting_drop(struct ctl *c)
+{
+    while (c->waiting) {
+        struct query *q = c->waiting;
+
+        c->waiting = q->older;
+        query_free(q);
+    }
+}
+
+void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, const uint8_t *body, size_t n)
+{
+    struct query *q = mem_alloc(sizeof *q);
+    struct spur_error err = { 0 };
+    const Wire__Read *read;
+    bool is_leaders = type == WIRE__MESSAGE_TYPE__NODES || type == WIRE__MESSAGE_TYPE__STATS, will_do, is_old;
+
+    arena_init(&q->arena, 0);
+    q->type = type;
+    q->seq = seq;
+    q->conn = p->number;
+    q->request = wire_unpack_bounded(query_body(type), body, n, &q->arena);
+    if (!q->request) {
+        spur_fail(&err, SPUR_ESYNTAX, "message %u cannot be read", type);
+        rpc_refuse(p->conn, seq, &err, 0);
+        query_free(q);
+        return;
+    }
+    read = query_read(q);
+    will_do = read && read->has_stale_ok && read->stale_ok;
+    if (c->role == SPUR_STORE_LEADER) {
+        if (read && read->has_fresh && read->fresh)
+            query_wait_fresh(c, q);
+        else
+            query_begin(c, p, q);
+        return;
+    }
+    is_old = group_age_ms(c) > AGE_MAX_MS;
+    if (will_do) {
+        query_begin(c, p, q);
+    } else if (is_old || (read && read->has_fresh && read->fresh) || (is_leaders && *c->leader)) {
+        group_refuse(c, p->number, seq);
+        query_free(q);
+    } else if (read && read->has_min_index && read->min_index > c->state->index) {
+        q->min_index = read->min_index;
+        q->until_ms = clock_boot_ms() + INDEX_WAIT_MS;
+        q->older = c->waiting;
+        c->waiting = q;
+        if (!uv_is_active((uv_handle_t *)&c->reads))
+            uv_timer_start(&c->reads, query_late, INDEX_WAIT_MS, 0);
+    } else {
+        query_begin(c, p, q);
+    }
 }

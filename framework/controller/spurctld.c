@@ -23,6 +23,7 @@
 
 #define PLAN_PLACEMENTS 64          /* placements a slice: keeps a slice below 10 ms at 10,000 nodes */
 #define STOP_DEADLINE_MS 5000
+#define HAND_OVER_MS 1500           /* to another leader, before a stop goes on without */
 
 static const char usage[] =
     "Usage: %s [-D] [-c] [-i] [-v] [-f FILE] [-L FILE] [-n NICE] [-N NAME] [-V]\n"
@@ -243,6 +244,20 @@ static void config_taken(struct ctl *c, void *arg, const struct op_result *resul
                  c->state->node_count, c->state->config->partition_count);
 }
 
+/* In a group the log's configuration counts; who has another file says so in one line, each time that either changes. */
+static void config_compare(struct ctl *c)
+{
+    if (c->state->config && !config_same(c->state->config, c->file_config))
+        log_line(SPUR_LOG_WARN, "%s differs from the log's configuration, which counts; `scontrol reconfigure` takes the leader's file", c->file_config->path);
+}
+
+void ctl_config_followed(struct ctl *c)
+{
+    log_line(SPUR_LOG_INFO, "configuration version %llu taken from the log", (unsigned long long)c->state->config_version);
+    ctl_plugins_take(c);
+    config_compare(c);
+}
+
 static void ctl_lead(struct ctl *c)
 {
     struct spur_store_status st = { .size = sizeof st };
@@ -251,14 +266,13 @@ static void ctl_lead(struct ctl *c)
     c->store_ops->status(c->store->self, &st);
     if (!c->state->config) {
         ctl_config_propose(c, c->file_config, config_taken, NULL);
-    } else if (!config_same(c->state->config, c->file_config)) {
-        if (st.member_count <= 1) {     /* alone, a restart reads the file again, as sites expect */
-            log_line(SPUR_LOG_INFO, "%s differs from the log's configuration: taken, as this is the only controller", c->file_config->path);
-            c->is_config_due = true;
-            ctl_config_propose(c, c->file_config, config_taken, NULL);
-        } else {
-            log_line(SPUR_LOG_WARN, "%s differs from the log's configuration, which counts; `scontrol reconfigure` takes the file", c->file_config->path);
-        }
+    } else if (st.member_count > 1) {
+        ctl_plugins_take(c);
+        config_compare(c);
+    } else if (!config_same(c->state->config, c->file_config)) {        /* alone, a restart reads the file again, as sites expect */
+        log_line(SPUR_LOG_INFO, "%s differs from the log's configuration: taken, as this is the only controller", c->file_config->path);
+        c->is_config_due = true;
+        ctl_config_propose(c, c->file_config, config_taken, NULL);
     }
     if (c->state->config) {
         const struct job *j;
@@ -273,6 +287,22 @@ static void ctl_lead(struct ctl *c)
     }
 }
 
+/* Another leads, or nobody: nothing of what a leader does goes on here, and whoever waits for it is told where to go. What is
+ * under way in the log comes back through `committed` or `dropped`. */
+static void ctl_follow(struct ctl *c)
+{
+    c->is_live = false;
+    c->is_config_due = false;
+    uv_idle_stop(&c->again);
+    uv_timer_stop(&c->plan_timer);
+    alarms_clear(c);
+    watch_forget_all(c);
+    nodes_leave(c);
+    waits_move(c);
+    plan_destroy(c->plan);
+    c->plan = plan_create();
+}
+
 static void store_role(void *arg, enum spur_store_role role, uint64_t fence, const char *leader, const struct spur_error *err)
 {
     struct ctl *c = arg;
@@ -281,14 +311,24 @@ static void store_role(void *arg, enum spur_store_role role, uint64_t fence, con
         log_line(SPUR_LOG_ERROR, "the store cannot go on: %s", err ? err->text : "no reason given");
         _exit(70);      /* nothing may be answered from a state that is not durable */
     }
-    log_line(SPUR_LOG_INFO, "%s is %s, fence %llu", c->name, role == SPUR_STORE_LEADER ? "the leader" : "a follower", (unsigned long long)fence);
+    if (c->role != role || c->fence != fence || strcmp(c->leader, leader ? leader : "") != 0)
+        log_line(SPUR_LOG_INFO, "%s is %s%s%s%s, fence %llu", c->name, role == SPUR_STORE_LEADER ? "the " : role == SPUR_STORE_STARTING ? "" : "a ", group_role_word(role),
+                 leader && *leader && role != SPUR_STORE_LEADER ? " of " : "", leader && role != SPUR_STORE_LEADER ? leader : "", (unsigned long long)fence);
+    if (c->is_live && (role != SPUR_STORE_LEADER || fence != c->fence)) {
+        c->role = SPUR_STORE_FOLLOWER;
+        snprintf(c->leader, sizeof c->leader, "%s", leader && role != SPUR_STORE_LEADER ? leader : "");
+        ctl_follow(c);
+    }
     c->role = role;
     c->fence = fence;
-    snprintf(c->leader, sizeof c->leader, "%s", leader ? leader : "");
-    if (role == SPUR_STORE_LEADER)
+    snprintf(c->leader, sizeof c->leader, "%s", leader ? leader : role == SPUR_STORE_LEADER ? c->name : "");
+    if (role == SPUR_STORE_LEADER && !c->is_live)
         ctl_lead(c);
-    else
-        c->is_live = false;
+    else if (!c->is_told_follower && role != SPUR_STORE_LEADER && role != SPUR_STORE_STARTING) {
+        c->is_told_follower = true;
+        config_compare(c);
+    }
+    group_role(c);
 }
 
 static int store_snapshot_write(void *arg, const struct spur_store_sink *sink, struct spur_error *err)
@@ -310,6 +350,9 @@ static int store_snapshot_read(void *arg, uint64_t index, const struct spur_stor
         return spur_context(err, "snapshot of entry %llu", (unsigned long long)index);
     state_destroy(c->state);
     c->state = fresh;
+    c->clock_boot = 0;
+    if (c->is_started)
+        ctl_config_followed(c);
     return 0;
 }
 
@@ -325,12 +368,15 @@ static void stop_close(uv_handle_t *h, void *arg)
 static void ctl_finish(struct ctl *c)
 {
     alarms_destroy(c);
+    query_waiting_drop(c);
+    group_destroy(c);
     rpc_destroy(c->rpc);
     c->rpc = NULL;
     uv_close((uv_handle_t *)&c->flush, NULL);
     uv_close((uv_handle_t *)&c->again, NULL);
     uv_close((uv_handle_t *)&c->plan_timer, NULL);
     uv_close((uv_handle_t *)&c->second, NULL);
+    uv_close((uv_handle_t *)&c->reads, NULL);
     uv_close((uv_handle_t *)&c->sig_int, NULL);
     uv_close((uv_handle_t *)&c->sig_term, NULL);
     uv_close((uv_handle_t *)&c->sig_hup, NULL);
@@ -341,18 +387,34 @@ static void stop_tick(uv_timer_t *timer)
 {
     struct ctl *c = timer->data;
 
+    if (c->is_handing_over && c->role == SPUR_STORE_LEADER && clock_boot_ms() < c->hand_over_by_ms)
+        return;
+    c->is_handing_over = false;
+    c->is_stopping = true;
     if (proposer_is_idle(c) || clock_boot_ms() > c->stop_by_ms)
         ctl_finish(c);
 }
 
-/* What was asked for before the signal is still committed and answered; then everything closes. */
+/* A leader of several hands over first, and goes on answering until another leads: nobody waits for an election. What was asked for
+ * before is still committed and answered; then everything closes. */
 static void ctl_stop(struct ctl *c)
 {
-    if (c->is_stopping)
+    struct spur_error err = { 0 };
+    uint32_t voters = 1, reachable = 1;
+
+    if (c->stop_by_ms)
         return;
     log_line(SPUR_LOG_INFO, "stopping");
-    c->is_stopping = true;
     c->stop_by_ms = clock_boot_ms() + STOP_DEADLINE_MS;
+    c->hand_over_by_ms = clock_boot_ms() + HAND_OVER_MS;
+    if (c->role == SPUR_STORE_LEADER && SPUR_HAS(c->store_ops, resign))
+        group_voters(c, &voters, &reachable);
+    if (voters > 1 && reachable > 1) {
+        c->is_handing_over = c->store_ops->resign(c->store->self, &err) == 0;
+        if (!c->is_handing_over)
+            log_line(SPUR_LOG_WARN, "no hand-over: %s", err.text);
+    }
+    c->is_stopping = !c->is_handing_over;
     uv_timer_start(&c->second, stop_tick, 0, 5);
 }
 
@@ -422,9 +484,8 @@ static int ctl_alone(struct ctl *c, int line, struct spur_error *err)
 static int ctl_plugins(struct ctl *c, int line, struct spur_error *err)
 {
     const struct config *cfg = c->file_config;
-    const char *store = config_text(cfg, CONF_StoreType);
 
-    if (loader_open(SPUR_KIND_store, store ? store : "store/local", cfg, &c->host, &c->store, err) < 0 || ctl_alone(c, line, err) < 0 ||
+    if (loader_open(SPUR_KIND_store, config_store(cfg), cfg, &c->host, &c->store, err) < 0 || ctl_alone(c, line, err) < 0 ||
         loader_open(SPUR_KIND_auth, config_text(cfg, CONF_AuthType), cfg, &c->host, &c->auth, err) < 0 ||
         loader_open(SPUR_KIND_score, config_text(cfg, CONF_ScoreType), cfg, &c->host, &c->score, err) < 0 ||
         loader_open(SPUR_KIND_select, config_text(cfg, CONF_SelectType), cfg, &c->host, &c->select, err) < 0 ||
@@ -477,7 +538,7 @@ void ctl_plugins_take(struct ctl *c)
     ctl_plugin_take(c, SPUR_KIND_select, config_text(cfg, CONF_SelectType), "SelectType", true, &c->select);
     ctl_plugin_take(c, SPUR_KIND_priority, config_text(cfg, CONF_PriorityType), "PriorityType", true, &c->priority);
     ctl_plugin_take(c, SPUR_KIND_auth, config_text(cfg, CONF_AuthType), "AuthType", false, &c->auth);
-    ctl_plugin_take(c, SPUR_KIND_store, store ? store : "store/local", "StoreType", false, &c->store);
+    ctl_plugin_take(c, SPUR_KIND_store, config_store(cfg), "StoreType", false, &c->store);
     c->plugins = (struct plan_plugins){ loader_ops(c->select), c->select->self, loader_ops(c->priority), c->priority->self };
 }
 
@@ -503,8 +564,6 @@ static int ctl_listen(struct ctl *c, int line, struct spur_error *err)
 
 static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *err)
 {
-    struct spur_store_events events = { .size = sizeof events, .arg = c, .committed = proposer_committed, .dropped = proposer_dropped,
-                                        .role = store_role, .snapshot_write = store_snapshot_write, .snapshot_read = store_snapshot_read };
     struct config_hint hint;
     int line = ctl_name(c, o->name, err);
 
@@ -532,6 +591,7 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     table_init(&c->conns);
     table_init(&c->watches);
     alarms_create(c);
+    group_create(c);
     proposer_create(c);
     waits_create(c);
     names_create(c);
@@ -539,12 +599,16 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     uv_idle_init(c->loop, &c->again);
     uv_timer_init(c->loop, &c->plan_timer);
     uv_timer_init(c->loop, &c->second);
-    c->flush.data = c->again.data = c->plan_timer.data = c->second.data = c;
+    uv_timer_init(c->loop, &c->reads);
+    c->flush.data = c->again.data = c->plan_timer.data = c->second.data = c->reads.data = c;
     uv_prepare_start(&c->flush, before_sleep);
     ctl_signals(c);
     c->rpc = rpc_create(c->loop, config_text(c->file_config, CONF_ClusterName), c->auth_ops, c->auth->self, loader_can(c->auth, SPUR_CAP_MAY_BLOCK), &rpc_callbacks, c);
-    if (blobs_create(c, err) < 0 || c->store_ops->start(c->store->self, &events, err) < 0)
+    c->events = (struct spur_store_events){ .size = sizeof c->events, .arg = c, .committed = proposer_committed, .dropped = proposer_dropped, .role = store_role,
+                                            .snapshot_write = store_snapshot_write, .snapshot_read = store_snapshot_read, .feature = STATE_LEVEL };
+    if (blobs_create(c, err) < 0 || c->store_ops->start(c->store->self, &c->events, err) < 0)
         return err->code;
+    c->is_started = true;
     return ctl_listen(c, line, err);
 }
 

@@ -26,6 +26,20 @@ static void waits_free(struct wait *w)
     }
 }
 
+/* Who waits asks the next leader: the client does that by itself when he is told. */
+void waits_move(struct ctl *c)
+{
+    struct wait *w;
+
+    for (size_t i = 0; (w = table_next(&c->waits->by_job, &i)); ) {
+        for (const struct wait *x = w; x; x = x->next)
+            group_refuse(c, x->conn, x->seq);
+        waits_free(w);
+    }
+    table_fini(&c->waits->by_job);
+    table_init(&c->waits->by_job);
+}
+
 void waits_destroy(struct ctl *c)
 {
     struct wait *w;

@@ -37,6 +37,12 @@ void watch_destroy(struct ctl *c)
     table_fini(&c->watches);
 }
 
+void watch_forget_all(struct ctl *c)
+{
+    watch_destroy(c);
+    table_init(&c->watches);
+}
+
 /* When the warning is due, INT64_MAX: never. */
 static int64_t watch_warn_ms(const struct job *j, int *signal, bool *batch_only)
 {
