@@ -58,7 +58,11 @@ struct identity {
     struct agent *agent;
     const char *name;
     struct rpc_conn *conn;
-    bool     dialling, registered;
+    uint32_t dialling;              /* dials under way */
+    bool     registered;
+    char     guest[128]; uint16_t guest_port;   /* a leader that no file of ours names; "": none */
+    bool     is_guest_next, is_moving;          /* is_moving: the connection is closed for another controller, who is known */
+    uint32_t spread_ms;             /* as the last leader said */
     bool     has_unsent;            /* a report was refused for now: all go again with the next heartbeat */
     uint32_t controller;            /* index of the one tried now */
     uint32_t backoff_ms;

@@ -2,9 +2,11 @@
 /* node.c - one node's connection to the leader: dial, register, heartbeats, reports out, launches and kills in.
  *
  * The agent dials; nothing listens for controllers on a node. The controllers of slurm.conf are tried in turn until one takes the registration: a
- * follower names the leader and the next dial goes there. Retries wait 0.1 s and twice as long each round up to 3 s, plus up to as
- * much again by chance, so that 10,000 agents do not come back in one millisecond. Nothing here ends the process: no network, no
- * name service, no controller are normal times. Two heartbeats without an answer count as a dead connection.
+ * follower names the leader, or keeps the registration until there is one, and the next dial goes there. A lost leader is looked for at once, within
+ * a time by chance that the leader has set by the number of nodes, so that 10,000 agents do not come back in one millisecond. After that retries wait
+ * 0.1 s and twice as long each round up to 3 s, plus up to as much again. A controller whose host is off takes long to say so: after
+ * DIAL_NEXT_MS the next one is dialled beside it. Nothing here ends the process: no network, no name service, no controller are
+ * normal times. Two heartbeats without an answer count as a dead connection.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,10 @@
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS  3000
 #define BEATS_LOST       2
+#define DIAL_NEXT_MS     1000
+#define DIALS_MAX        3
+#define REGISTER_MS      10000      /* for the answer to a registration */
+#define REGISTER_GROUP_MS 3000      /* the same where there are other controllers to ask */
 
 static void dial(struct identity *n);
 
@@ -44,16 +50,35 @@ static void retry(struct identity *n)
 static void dial(struct identity *n)
 {
     const struct settings *set = n->agent->set;
+    bool is_guest = n->is_guest_next && *n->guest;
+    const char *to = is_guest ? n->guest : set->controllers[n->controller].addr;
     struct spur_error err = { 0 };
 
-    if (n->conn || n->dialling || n->agent->is_stopping)
+    if (n->conn || n->agent->is_stopping)
         return;
-    n->dialling = true;
-    if (rpc_dial(n->agent->rpc, set->controllers[n->controller].addr, set->port, n, &err) < 0) {
-        n->dialling = false;
-        log_line(SPUR_LOG_DEBUG, "%s: controller %s: %s", n->name, set->controllers[n->controller].host, err.text);
-        retry(n);
+    n->is_guest_next = false;
+    n->dialling++;
+    if (rpc_dial(n->agent->rpc, to, is_guest ? n->guest_port : set->port, n, &err) < 0) {
+        n->dialling--;
+        log_line(SPUR_LOG_DEBUG, "%s: controller %s: %s", n->name, to, err.text);
+        if (!n->dialling)
+            retry(n);
+        return;
     }
+    if (set->controller_count > 1 && n->dialling < DIALS_MAX)
+        arm(n, DIAL_NEXT_MS);
+}
+
+/* The leader has gone: somebody else knows, or will know in a moment, who leads. */
+static void look_around(struct identity *n)
+{
+    uint32_t count = (uint32_t)n->agent->set->controller_count;
+
+    if (n->agent->is_stopping)
+        return;
+    if (count > 1)
+        n->controller = (n->controller + 1 + randombytes_uniform(count - 1)) % count;
+    arm(n, randombytes_uniform(n->spread_ms + 10));
 }
 
 void node_start(struct identity *n, uint32_t after_ms)
@@ -148,7 +173,10 @@ static void timer_fired(uv_timer_t *t)
 {
     struct identity *n = t->data;
 
-    if (!n->conn) {
+    if (!n->conn && n->dialling) {
+        n->controller = (n->controller + 1) % (uint32_t)n->agent->set->controller_count;
+        dial(n);
+    } else if (!n->conn) {
         dial(n);
     } else if (!n->registered || n->beats_unanswered >= BEATS_LOST) {
         log_line(SPUR_LOG_WARN, "%s: controller %s does not answer", n->name, rpc_peer(n->conn));
@@ -165,9 +193,10 @@ void node_connected(struct agent *a, struct rpc_conn *c)
 
     if (!n)
         return;                         /* a local client: see vouching */
-    n->dialling = false;
-    if (a->is_stopping) {
-        rpc_close(c, "the agent stops");
+    n->dialling--;
+    if (a->is_stopping || n->conn) {
+        rpc_set_user(c, NULL);
+        rpc_close(c, n->conn ? "another one was faster" : "the agent stops");
         return;
     }
     n->conn = c;
@@ -178,7 +207,7 @@ void node_connected(struct agent *a, struct rpc_conn *c)
     }
     n->registered = false;
     n->beats_unanswered = 0;
-    arm(n, 10000);                      /* for the answer to the registration */
+    arm(n, a->set->controller_count > 1 ? REGISTER_GROUP_MS : REGISTER_MS);
     node_register(n);
 }
 
@@ -195,10 +224,21 @@ void node_closed(struct agent *a, struct rpc_conn *c, const struct spur_error *w
         log_line(SPUR_LOG_ERROR, "%s: %s: %s", n->name, rpc_peer(c), why->text);
     else
         log_line(SPUR_LOG_DEBUG, "%s: %s: %s", n->name, rpc_peer(c), why ? why->text : "closed");
-    n->dialling = false;
-    n->conn = NULL;
-    n->registered = false;
-    retry(n);
+    if (n->conn == c) {
+        bool was_registered = n->registered;
+
+        n->conn = NULL;
+        n->registered = false;
+        if (n->is_moving || was_registered)
+            n->is_moving ? arm(n, randombytes_uniform(n->spread_ms + 1)) : look_around(n);
+        else
+            retry(n);
+        n->is_moving = false;
+    } else {
+        n->dialling--;
+        if (!n->conn && !n->dialling)
+            retry(n);
+    }
 }
 
 static void registered(struct identity *n, const Wire__RegisterReply *r)
@@ -222,22 +262,38 @@ static void registered(struct identity *n, const Wire__RegisterReply *r)
     n->registered = true;
     n->beats_unanswered = 0;
     n->backoff_ms = BACKOFF_FIRST_MS;
+    n->spread_ms = r->has_spread_ms ? r->spread_ms : 0;
     n->heartbeat_ms = r->has_heartbeat_ms && r->heartbeat_ms >= 100 ? r->heartbeat_ms : 30000;
     arm(n, n->heartbeat_ms / 2 + randombytes_uniform(n->heartbeat_ms / 2 + 1));
     send_all_spooled(n);
 }
 
-/* Who leads, in the words of a follower: a name of SlurmctldHost. */
-static void go_to(struct identity *n, const char *leader)
+/* Who leads, in the words of a follower: a name of SlurmctldHost, or one with an address. False: nobody that could be found. */
+static bool go_to(struct identity *n, const char *leader, const char *addr)
 {
     const struct settings *set = n->agent->set;
+    char *colon;
+    uint32_t port = set->port;
 
-    for (uint32_t i = 0; leader && i < set->controller_count; i++)
+    if (!leader || !*leader)
+        return false;
+    n->backoff_ms = BACKOFF_FIRST_MS;
+    for (uint32_t i = 0; i < set->controller_count; i++)
         if (word_eq(set->controllers[i].host, leader)) {
-            /* retry() goes one further */
-            n->controller = (i + (uint32_t)set->controller_count - 1) % (uint32_t)set->controller_count;
-            n->backoff_ms = BACKOFF_FIRST_MS;
+            n->controller = i;
+            return true;
         }
+    if (!addr || !*addr || strlen(addr) >= sizeof n->guest)
+        return false;
+    snprintf(n->guest, sizeof n->guest, "%s", addr);
+    if ((colon = strrchr(n->guest, ':')) && strchr(n->guest, ':') == colon) {
+        if (!number_u32(colon + 1, &port) || port == 0 || port > 65535)
+            return false;
+        *colon = '\0';
+    }
+    n->guest_port = (uint16_t)port;
+    n->is_guest_next = true;
+    return true;
 }
 
 static void refused(struct identity *n, uint64_t seq, const Wire__Refusal *r)
@@ -249,7 +305,7 @@ static void refused(struct identity *n, uint64_t seq, const Wire__Refusal *r)
             is_report = true;
     if (!is_report || r->code == SPUR_ENOTLEADER) {
         log_line(r->code == SPUR_ENOTLEADER ? SPUR_LOG_DEBUG : SPUR_LOG_ERROR, "%s: %s refuses: %s", n->name, rpc_peer(n->conn), r->text);
-        go_to(n, r->leader);
+        n->is_moving = r->code == SPUR_ENOTLEADER && go_to(n, r->leader, r->leader_addr);
         rpc_close(n->conn, "refused");
     } else if (r->code == SPUR_EDENIED || r->code == SPUR_ENOTFOUND || r->code == SPUR_EINVAL) {
         log_line(SPUR_LOG_ERROR, "%s: report %llu is refused for good and dropped: %s", n->name, (unsigned long long)seq, r->text);

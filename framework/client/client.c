@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.c - one question to the cluster, whoever leads it: finds a controller, asks, follows the leader, asks again when a connection fails.
+/* client.c - one question to the cluster, whoever leads it: asks, follows the leader, asks again when a connection fails.
  *
- * Controllers to ask stand in one row: run_dir/ctl.sock, the other ctl*.sock there (a sandbox has several), then the TCP addresses of slurm.conf.
- * `turn` is the place in it; a failure moves on, and the row begins anew until the deadline. The usual case, one controller on
- * this host, costs socket, connect, setsockopt, sendto, recv, close. Everything that is asked again carries the same token, so
- * the controller answers a second time instead of doing it a second time.
+ * route.c says whom. The usual case, one controller on this host, costs socket, connect, setsockopt, sendto, recv, close. Everything that
+ * is asked again carries the same token, so the controller answers a second time instead of doing it a second time.
+ *
+ * In a group: a refusal names the leader and is followed at once. A controller that is silent for HEDGE_MS may be stopped or cut off, so another
+ * one is asked who leads; the answer moves us, or we wait on. While nobody leads a controller keeps a request for a while, and refuses it with the
+ * number of those who answer: when that is no majority, waiting is given up after MAJORITY_MS. Reads say how new they must be (struct
+ * Read): at least this user's last change; any age when nobody leads, and then the answer's age is said.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,24 +20,26 @@
 #include "base/str.h"
 #include "client/client.h"
 #include "client/dialog.h"
-#include "client/prove.h"
+#include "client/route.h"
 #include "wire/unpack.h"
 
 #define CALL_MS 10000               /* MessageTimeout's default */
 #define WAIT_MS 600000              /* client_wait: how long the cluster may be away before it gives up */
-#define CONNECT_MS 2500             /* one controller */
-#define PAUSE_MS 10                 /* between two rounds, doubled up to PAUSE_MAX_MS */
+#define PAUSE_MS 10                 /* between two rounds, grown by half up to PAUSE_MAX_MS, and half as much again by chance */
 #define PAUSE_MAX_MS 500
-#define SOCKS_MAX 16
+#define HEDGE_MS 500
+#define MAJORITY_MS 900
+#define ONE_MS 1500                 /* client_call_one */
+#define AGE_SAID_MS 2000            /* an answer older than this is said to be */
 
 struct client {
-    struct config_hint hint;
+    struct route route;
     struct dialog dialog;
-    unsigned turn;
-    bool     has_socks;
-    char    *socks[SOCKS_MAX]; unsigned sock_count;     /* paths besides ctl.sock */
-    struct prover *prover;
-    struct spur_error refused;      /* somebody answered who did not know us: more telling than "connect failure" */
+    bool     is_fresh;              /* --fresh */
+    bool     has_asked;
+    uint64_t min_index;             /* reads: at least this entry */
+    uint32_t age_ms;                /* of the last read */
+    char     from[64];              /* who gave it */
 };
 
 int client_open(const char *conf_path, struct client **out, struct spur_error *err)
@@ -44,7 +48,7 @@ int client_open(const char *conf_path, struct client **out, struct spur_error *e
     int rc;
 
     c->dialog.fd = -1;
-    if ((rc = config_hint_read(conf_path, &c->hint, err)) < 0) {
+    if ((rc = route_open(&c->route, conf_path, err)) < 0) {
         free(c);
         return rc;
     }
@@ -59,21 +63,31 @@ void client_close(struct client *c)
     if (!c)
         return;
     dialog_close(&c->dialog);
-    prover_close(c->prover);
-    for (unsigned i = 0; i < c->sock_count; i++)
-        free(c->socks[i]);
+    route_close(&c->route);
     free(c);
     errno = saved;
 }
 
-const struct config_hint *client_hint(const struct client *c)
+const struct config_hint *client_hint(const struct client *c) { return &c->route.hint; }
+int client_fd(const struct client *c) { return c->dialog.fd; }
+void client_fresh(struct client *c) { c->is_fresh = true; }
+
+uint32_t client_age_ms(const struct client *c, const char **from)
 {
-    return &c->hint;
+    if (from)
+        *from = c->from;
+    return c->age_ms;
 }
 
-int client_fd(const struct client *c)
+bool client_said_age(const struct client *c, const char *program)
 {
-    return c->dialog.fd;
+    if (c->age_ms <= AGE_SAID_MS)
+        return false;
+    if (c->age_ms == UINT32_MAX)
+        fprintf(stderr, "%s: warning: no controller leads; this is what %s knew when it last heard of one\n", program, *c->from ? c->from : "a controller");
+    else
+        fprintf(stderr, "%s: warning: no controller leads; this is what %s knew %u s ago\n", program, *c->from ? c->from : "a controller", c->age_ms / 1000);
+    return true;
 }
 
 void client_token(uint8_t token[16], int64_t *wall_ms)
@@ -87,118 +101,74 @@ void client_token(uint8_t token[16], int64_t *wall_ms)
     *wall_ms = clock_wall_ms();
 }
 
-static void rest_ms(unsigned ms)
+/* The pause before the next round; many clients that lost one controller do not come back in the same millisecond. */
+static void rest(unsigned *pause)
 {
+    unsigned ms = *pause + (unsigned)(clock_mono_ms() * 7 + getpid()) % (*pause / 2 + 1);
     struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
 
     nanosleep(&t, NULL);
-}
-
-/* ---- finding a controller ------------------------------------------------------------------------------------------------ */
-
-static void find_socks(struct client *c)
-{
-    DIR *d = opendir(c->hint.run_dir);
-    struct dirent *e;
-    struct str path;
-
-    c->has_socks = true;
-    while (d && (e = readdir(d))) {
-        size_t n = strlen(e->d_name);
-
-        if (strncmp(e->d_name, "ctl", 3) != 0 || n < 9 || strcmp(e->d_name + n - 5, ".sock") != 0 || c->sock_count == SOCKS_MAX)
-            continue;
-        str_init(&path);
-        str_addf(&path, "%s/%s", c->hint.run_dir, e->d_name);
-        c->socks[c->sock_count++] = str_take(&path);
-    }
-    if (d)
-        closedir(d);
-}
-
-static unsigned turns(const struct client *c)
-{
-    return 1 + c->sock_count + (unsigned)c->hint.controller_count;
-}
-
-static int try_turn(struct client *c, struct spur_error *err)
-{
-    char path[300];
-    unsigned i = c->turn;
-    struct dialog_auth auth;
-    int rc;
-
-    if (i == 0) {
-        snprintf(path, sizeof path, "%s/ctl.sock", c->hint.run_dir);
-        return dialog_local(&c->dialog, path, CALL_MS, err);
-    }
-    if (!c->has_socks)
-        find_socks(c);
-    if (--i < c->sock_count)
-        return dialog_local(&c->dialog, c->socks[i], CALL_MS, err);
-    if ((i -= c->sock_count) >= c->hint.controller_count)
-        return spur_fail(err, SPUR_ENOTFOUND, "%s names no controller (SlurmctldHost)", c->hint.path);
-    if (!c->prover && (rc = prover_open(&c->hint, NULL, &c->prover, err)) < 0) {
-        if (access(c->hint.run_dir, F_OK) < 0)      /* where there is the folder of the sockets, a daemon is meant to be: it is down */
-            c->refused = *err;
-        return rc;
-    }
-    auth = prover_auth(c->prover);
-    rc = dialog_tcp(&c->dialog, *c->hint.controllers[i].addr ? c->hint.controllers[i].addr : c->hint.controllers[i].host, c->hint.port, c->hint.cluster, &auth,
-                  CONNECT_MS, err);
-    if (rc == SPUR_EAUTH || rc == SPUR_EUNSUPPORTED)
-        c->refused = *err;
-    if (rc == 0)
-        dialog_timeout(&c->dialog, CALL_MS);
-    return rc;
+    *pause += *pause / 2;
+    if (*pause > PAUSE_MAX_MS)
+        *pause = PAUSE_MAX_MS;
 }
 
 /* Connected to somebody, after at most one round through the row. */
 static int connect_any(struct client *c, struct spur_error *err)
 {
-    int rc = 0;
+    int rc;
 
     if (c->dialog.fd >= 0)
         return 0;
-    for (unsigned n = 0; n < turns(c) || n == 0; n++) {
-        if (c->turn >= turns(c))
-            c->turn = 0;
-        if ((rc = try_turn(c, err)) == 0)
-            return 0;
-        c->turn++;
-    }
-    return rc;
+    while ((rc = route_dial(&c->route, &c->dialog, err)) < 0)
+        if (route_next(&c->route))
+            return rc;
+    return 0;
 }
 
 static void disconnect(struct client *c, bool move_on)
 {
     dialog_close(&c->dialog);
     if (move_on)
-        c->turn++;
+        route_next(&c->route);
 }
 
-/* The next one to ask is the controller of this name, if the row has it. */
-static void turn_to(struct client *c, const char *leader)
+/* ---- messages that say more than their own --------------------------------------------------------------------------------- */
+
+static const void *field_of(const ProtobufCMessageDescriptor *d, const char *name, const void *message)
 {
-    char tail[160];
-    size_t n = (size_t)snprintf(tail, sizeof tail, "/ctl-%s.sock", leader);
+    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(d, name);
 
-    if (!c->has_socks)
-        find_socks(c);
-    for (unsigned i = 0; i < c->sock_count; i++) {
-        size_t len = strlen(c->socks[i]);
+    return f ? (const char *)message + f->offset : NULL;
+}
 
-        if (len > n && !strcmp(c->socks[i] + len - n, tail)) {
-            c->turn = 1 + i;
-            return;
-        }
+/* A message that changes something names the entry in its answer. Commands to come, of this user, read at least that. */
+static void learn_index(struct client *c, const ProtobufCMessageDescriptor *reply_desc, const void *reply)
+{
+    const uint64_t *index = route_is_group(&c->route) ? field_of(reply_desc, "index", reply) : NULL;
+
+    if (index && *index > c->min_index) {
+        c->min_index = *index;
+        remember_write(&c->route.hint, *route_name(&c->route) ? route_name(&c->route) : NULL, *index, false);
     }
-    for (unsigned i = 0; i < c->hint.controller_count; i++)
-        if (word_eq(c->hint.controllers[i].host, leader)) {
-            c->turn = 1 + c->sock_count + i;
-            return;
-        }
-    c->turn++;
+}
+
+static void learn_age(struct client *c, const ProtobufCMessageDescriptor *part_desc, const void *part)
+{
+    const uint32_t *age;
+    const uint64_t *index;
+
+    if (!route_is_group(&c->route))
+        return;
+    age = field_of(part_desc, "age_ms", part);
+    index = age ? field_of(part_desc, "index", part) : NULL;
+    c->age_ms = age ? *age : 0;
+    snprintf(c->from, sizeof c->from, "%s", route_name(&c->route));
+    /* Only a leader gives less than was asked for: this is another group than the one that was remembered. */
+    if (age && *age == 0 && index && *index < c->min_index) {
+        c->min_index = *index;
+        remember_write(&c->route.hint, NULL, *index, true);
+    }
 }
 
 /* ---- asking -------------------------------------------------------------------------------------------------------------- */
@@ -214,15 +184,73 @@ struct ask {
     struct client *c;
     uint16_t type, reply_type;
     const ProtobufCMessage *request;
-    int64_t deadline;
-    unsigned pause;
+    ProtobufCMessage *copy;         /* of the request, with `read` in it; NULL: it has no such field, or nobody needs it */
+    Wire__Read read;
+    int64_t deadline, since;
+    unsigned pause, leaderless;     /* refusals without a leader, one after the other */
     bool    has_sent, is_wait;
     int     asked_leaders;
 };
 
+/* How new a read must be stands in the request's field `read`, whatever the request. */
+static void ask_begin(struct ask *k)
+{
+    const ProtobufCFieldDescriptor *f;
+    struct client *c = k->c;
+    bool is_read, is_first = !c->has_asked;
+
+    k->since = clock_mono_ms();
+    k->pause = PAUSE_MS;
+    c->has_asked = true;
+    if (!route_is_group(&c->route) && !c->is_fresh)
+        return;
+    f = protobuf_c_message_descriptor_get_field_by_name(k->request->descriptor, "read");
+    is_read = f && k->type != WIRE__MESSAGE_TYPE__PING && k->type != WIRE__MESSAGE_TYPE__MEMBERS;
+    if (is_first) {
+        route_prefer(&c->route, !is_read || c->is_fresh);
+        if (c->route.remembered.index > c->min_index)
+            c->min_index = c->route.remembered.index;
+    }
+    if (!is_read)
+        return;
+    wire__read__init(&k->read);
+    k->read.has_min_index = c->min_index != 0;
+    k->read.min_index = c->min_index;
+    k->read.has_fresh = k->read.fresh = c->is_fresh;
+    k->copy = mem_alloc(k->request->descriptor->sizeof_message);
+    memcpy(k->copy, k->request, k->request->descriptor->sizeof_message);
+    *(Wire__Read **)(void *)((char *)k->copy + f->offset) = &k->read;
+}
+
+static void ask_end(struct ask *k)
+{
+    free(k->copy);
+    k->copy = NULL;
+}
+
+/* Nobody leads, or his name leads nowhere. Negative: the last word. */
+static int leaderless(struct ask *k, const Wire__Refusal *no, struct spur_error *err)
+{
+    struct client *c = k->c;
+    bool no_majority = no->has_voters && no->has_reachable && no->reachable * 2 <= no->voters;
+
+    k->leaderless++;
+    k->asked_leaders = 0;
+    if (k->copy && !k->read.fresh && (no_majority || k->leaderless > c->route.hint.controller_count)) {
+        k->read.has_stale_ok = k->read.stale_ok = 1;    /* an old answer, said to be one, is better than none; this controller will do */
+        return 0;
+    }
+    if (no_majority && !k->is_wait && clock_mono_ms() - k->since >= MAJORITY_MS)
+        return spur_fail(err, SPUR_ENOTLEADER, "no majority of the controllers answers: %u of %u; nothing can be changed until more are back", no->reachable, no->voters);
+    disconnect(c, true);
+    rest(&k->pause);
+    return 0;
+}
+
 /* A refusal: either the last word (negative), or 0 for "ask again". */
 static int refused(struct ask *k, const struct frame *f, const uint8_t *body, int *slurm_errno, struct spur_error *err)
 {
+    struct client *c = k->c;
     struct arena a;
     Wire__Refusal *no;
     int rc;
@@ -230,25 +258,80 @@ static int refused(struct ask *k, const struct frame *f, const uint8_t *body, in
     arena_init(&a, 64 << 10);
     no = wire_unpack(&wire__refusal__descriptor, body, f->length, &a);
     if (!no) {
-        rc = spur_fail(err, SPUR_ECORRUPT, "%s: a refusal that cannot be read", k->c->dialog.peer);
+        rc = spur_fail(err, SPUR_ECORRUPT, "%s: a refusal that cannot be read", c->dialog.peer);
     } else {
         rc = spur_fail(err, no->code < 0 ? no->code : SPUR_EINVAL, "%s", no->text);
         if (no->has_slurm_errno && slurm_errno)
             *slurm_errno = no->slurm_errno;
         if (no->code == SPUR_ENOTLEADER && clock_mono_ms() < k->deadline) {
-            if (no->leader && *no->leader && k->asked_leaders++ < 8) {
-                turn_to(k->c, no->leader);
-                dialog_close(&k->c->dialog);
+            if (no->leader && *no->leader && k->asked_leaders++ < 4 && route_to(&c->route, no->leader, no->leader_addr)) {
+                dialog_close(&c->dialog);
+                rc = 0;
             } else {
-                disconnect(k->c, true);
-                k->asked_leaders = 0;
-                rest_ms(k->pause);
-                k->pause = k->pause * 2 > PAUSE_MAX_MS ? PAUSE_MAX_MS : k->pause * 2;
+                rc = leaderless(k, no, err);
             }
-            rc = 0;
         }
     }
     arena_fini(&a);
+    return rc;
+}
+
+/* The one we ask is silent. Does another name somebody else as leader? Then we go there. The connection we have stays as it is otherwise. */
+static bool elsewhere(struct ask *k)
+{
+    struct client *c = k->c;
+    Wire__Empty q = WIRE__EMPTY__INIT;
+    unsigned at = c->route.at, round = c->route.round;
+    char name[64];
+    bool found = false;
+    struct spur_error err;
+
+    snprintf(name, sizeof name, "%s", route_name(&c->route));
+    for (unsigned tries = 0; tries < c->route.count && !found; tries++) {
+        struct dialog d = DIALOG_INIT;
+        struct arena a;
+        struct frame f;
+        const uint8_t *body;
+        Wire__Pong *pong;
+
+        route_next(&c->route);
+        if (c->route.at == at)
+            break;
+        if (word_eq(route_name(&c->route), name))
+            continue;
+        c->route.round = 0;
+        if (route_dial(&c->route, &d, &err) < 0)
+            continue;
+        dialog_timeout(&d, HEDGE_MS / 2);
+        arena_init(&a, 64 << 10);
+        if (dialog_send(&d, WIRE__MESSAGE_TYPE__PING, &q.base, &err) == 0 && dialog_next(&d, &f, &body, &err) > 0 && f.type == WIRE__MESSAGE_TYPE__PONG &&
+            (pong = wire_unpack(&wire__pong__descriptor, body, f.length, &a)) && pong->leader && *pong->leader && !word_eq(pong->leader, name))
+            found = route_to(&c->route, pong->leader, pong->leader_addr);
+        arena_fini(&a);
+        dialog_close(&d);
+    }
+    if (!found)
+        c->route.at = at;
+    c->route.round = round;
+    return found;
+}
+
+/* The first message of the answer, or SPUR_ETIMEOUT, SPUR_ECLOSED ... */
+static int first_answer(struct ask *k, struct frame *f, const uint8_t **body, struct spur_error *err)
+{
+    struct client *c = k->c;
+    int rc;
+
+    if (!route_is_group(&c->route) || k->is_wait)
+        return dialog_next(&c->dialog, f, body, err);
+    dialog_timeout(&c->dialog, HEDGE_MS);
+    while ((rc = dialog_next(&c->dialog, f, body, err)) == SPUR_ETIMEOUT && clock_mono_ms() < k->deadline)
+        if (elsewhere(k)) {
+            dialog_close(&c->dialog);
+            return SPUR_ELATER;
+        }
+    if (c->dialog.fd >= 0)
+        dialog_timeout(&c->dialog, CALL_MS);
     return rc;
 }
 
@@ -258,27 +341,26 @@ static int ask(struct ask *k, struct frame *f, const uint8_t **body, int *slurm_
     struct client *c = k->c;
     int rc;
 
-    if (!k->pause)
-        k->pause = PAUSE_MS;
     for (;;) {
         if ((rc = connect_any(c, err)) < 0) {
             if (clock_mono_ms() + k->pause > k->deadline)
                 break;
             /* An answer that we are not known will not change in seconds; a daemon that is down may come back. */
-            if (c->refused.code && !k->is_wait)
+            if (c->route.refused.code && !k->is_wait)
                 break;
-            rest_ms(k->pause);
-            k->pause = k->pause * 2 > PAUSE_MAX_MS ? PAUSE_MAX_MS : k->pause * 2;
+            rest(&k->pause);
             continue;
         }
         if (k->is_wait)
             dialog_timeout(&c->dialog, 0);
-        rc = dialog_send(&c->dialog, k->type, k->request, err);
+        rc = dialog_send(&c->dialog, k->type, k->copy ? k->copy : k->request, err);
         if (rc == SPUR_ELIMIT)
             return rc;
         if (rc == 0) {
             k->has_sent = true;
-            rc = dialog_next(&c->dialog, f, body, err);
+            rc = first_answer(k, f, body, err);
+            if (rc == SPUR_ELATER && !k->is_wait)       /* another one leads: he is asked now */
+                continue;
         }
         if (rc == SPUR_ELATER)              /* a signal during a wait: the caller decides */
             return disconnect(c, false), rc;
@@ -297,10 +379,10 @@ static int ask(struct ask *k, struct frame *f, const uint8_t **body, int *slurm_
         if (clock_mono_ms() >= k->deadline)
             break;
     }
-    if (c->refused.code) {
+    if (c->route.refused.code) {
         if (err)
-            *err = c->refused;
-        return c->refused.code;
+            *err = c->route.refused;
+        return c->route.refused.code;
     }
     return spur_fail(err, SPUR_ECLOSED, "Unable to contact slurm controller (connect failure)");
 }
@@ -315,13 +397,20 @@ int client_call(struct client *c, uint16_t type, const ProtobufCMessage *request
 
     if (slurm_errno)
         *slurm_errno = 0;
-    if ((rc = ask(&k, &f, &body, slurm_errno, err)) < 0)
+    ask_begin(&k);
+    rc = ask(&k, &f, &body, slurm_errno, err);
+    ask_end(&k);
+    if (rc < 0)
         return rc;
     *reply = wire_unpack(reply_desc, body, f.length, a);
     if (!*reply) {
         disconnect(c, true);
         return spur_fail(err, SPUR_ECORRUPT, "%s: an answer that cannot be read", c->dialog.peer);
     }
+    if (k.read.base.descriptor)
+        learn_age(c, reply_desc, *reply);
+    else
+        learn_index(c, reply_desc, *reply);
     return 0;
 }
 
@@ -341,11 +430,15 @@ int client_stream_keep(struct client *c, uint16_t type, const ProtobufCMessage *
     struct frame f;
     const uint8_t *body;
     void *part;
+    bool is_first = true;
     int rc, go;
 
     if (slurm_errno)
         *slurm_errno = 0;
-    if ((rc = ask(&k, &f, &body, slurm_errno, err)) < 0)
+    ask_begin(&k);
+    rc = ask(&k, &f, &body, slurm_errno, err);
+    ask_end(&k);
+    if (rc < 0)
         return rc;
     arena_init(&own, 0);
     for (;;) {
@@ -355,6 +448,9 @@ int client_stream_keep(struct client *c, uint16_t type, const ProtobufCMessage *
             disconnect(c, true);
             break;
         }
+        if (is_first)
+            learn_age(c, part_desc, part);
+        is_first = false;
         go = fn(arg, part);
         if (go < 0 || says_last(part_desc, part) || go == 0) {
             if (!says_last(part_desc, part))
@@ -392,7 +488,9 @@ int client_wait(struct client *c, const Wire__WaitRequest *request, struct arena
         struct ask k = { .c = c, .type = WIRE__MESSAGE_TYPE__WAIT, .reply_type = WIRE__MESSAGE_TYPE__JOBS_PART, .request = &request->base,
                          .deadline = clock_mono_ms() + WAIT_MS, .is_wait = true };
 
+        ask_begin(&k);
         rc = ask(&k, &f, &body, slurm_errno, err);
+        ask_end(&k);
         /* Asked for hours, then the connection went: the patience begins when it goes, not when the question was put. */
         if (rc == SPUR_ECLOSED && k.has_sent)
             continue;
@@ -406,4 +504,29 @@ int client_wait(struct client *c, const Wire__WaitRequest *request, struct arena
     if (!*reply)
         return spur_fail(err, SPUR_ECORRUPT, "%s: an answer that cannot be read", c->dialog.peer);
     return 0;
+}
+
+int client_call_one(struct client *c, size_t i, uint16_t type, const ProtobufCMessage *request, uint16_t reply_type, const ProtobufCMessageDescriptor *reply_desc,
+                    struct arena *a, void **reply, struct spur_error *err)
+{
+    struct dialog d = DIALOG_INIT;
+    struct frame f;
+    const uint8_t *body;
+    int rc;
+
+    if ((rc = route_dial_to(&c->route, i, &d, ONE_MS, err)) < 0)
+        return rc;
+    dialog_timeout(&d, ONE_MS);
+    if ((rc = dialog_send(&d, type, request, err)) == 0 && (rc = dialog_next(&d, &f, &body, err)) > 0) {
+        Wire__Refusal *no;
+
+        if (f.type == reply_type && (*reply = wire_unpack(reply_desc, body, f.length, a)))
+            rc = 0;
+        else if (f.type == WIRE__MESSAGE_TYPE__REFUSED && (no = wire_unpack(&wire__refusal__descriptor, body, f.length, a)))
+            rc = spur_fail(err, no->code < 0 ? no->code : SPUR_EINVAL, "%s", no->text);
+        else
+            rc = spur_fail(err, SPUR_ECORRUPT, "%s: an answer that cannot be read", d.peer);
+    }
+    dialog_close(&d);
+    return rc;
 }

@@ -47,6 +47,14 @@ void group_voters(const struct ctl *c, uint32_t *voters, uint32_t *reachable)
     *reachable = st.voters ? st.voters_reachable : c->role == SPUR_STORE_LEADER;
 }
 
+uint32_t group_level(const struct ctl *c)
+{
+    struct spur_store_status st;
+
+    status(c, &st);
+    return st.voters ? st.feature_min : STATE_LEVEL;
+}
+
 /* Where clients reach the leader: as SlurmctldHost says, else the host of the store's own address, with SlurmctldPort. */
 bool group_leader_addr(const struct ctl *c, char out[160])
 {
@@ -278,7 +286,7 @@ void group_members(struct ctl *c, Wire__MembersReply *out, struct arena *a)
     out->flush_max_us = st.flush_max_us;
     out->age_ms = c->role == SPUR_STORE_LEADER ? 0 : st.age_ms < 0 || st.age_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)st.age_ms;
     out->level = STATE_LEVEL;
-    out->level_all = st.voters ? st.feature_min : STATE_LEVEL;
+    out->level_all = group_level(c);
     group_voters(c, &out->voters, &out->reachable);
     out->is_muted = st.is_muted;
     if (!SPUR_HAS(c->store_ops, member))

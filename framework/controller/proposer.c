@@ -18,6 +18,7 @@ struct proposal {
     struct proposal_blobs blobs;
     struct arena arena;
     proposed_fn done; void *arg;
+    uint32_t level;             /* the feature level it needs */
     struct proposal *next;
 };
 struct flight { struct proposal *first; uint8_t *packed; };     /* the cookie of one entry */
@@ -66,6 +67,9 @@ void propose(struct ctl *c, Wire__Op **ops, size_t n, const struct proposal_blob
     arena_init(take_arena, 0);
     p->done = done;
     p->arg = arg;
+    for (size_t i = 0; i < n; i++)
+        if (state_op_level(ops[i]) > p->level)
+            p->level = state_op_level(ops[i]);
     *c->proposer->last = p;
     c->proposer->last = &p->next;
     c->proposer->queued += n;
@@ -92,7 +96,7 @@ static struct proposal *proposer_take(struct proposer *q, size_t *ops, size_t *b
     while (p) {
         size_t more = proposal_bytes(p);
 
-        if (last && (*ops + p->n > ENTRY_OPS_MAX || bytes + more > ENTRY_BYTES_MAX))
+        if (last && (*ops + p->n > ENTRY_OPS_MAX || bytes + more > ENTRY_BYTES_MAX || p->level > first->level))
             break;
         bytes += more;
         *ops += p->n;
@@ -118,11 +122,31 @@ static void proposer_drop(struct ctl *c, struct proposal *p, const struct spur_e
     }
 }
 
+/* An operation that some voter's program does not know would be left out there: it waits for the upgrade of all. True: it was refused. */
+static bool proposer_is_ahead(struct ctl *c)
+{
+    struct proposer *q = c->proposer;
+    struct proposal *p = q->first;
+    struct spur_error err = { 0 };
+    uint32_t all = group_level(c);
+
+    if (p->level <= all)
+        return false;
+    spur_fail(&err, SPUR_EUNSUPPORTED, "this needs feature level %u, and the controllers have %u in common: upgrade them all first (`spur controller status`)", p->level, all);
+    if (!(q->first = p->next))
+        q->last = &q->first;
+    q->queued -= p->n;
+    proposal_end(c, p, NULL, &err);
+    return true;
+}
+
 void proposer_flush(struct ctl *c)
 {
     struct proposer *q = c->proposer;
 
     while (q->first && q->in_flight < ENTRIES_IN_FLIGHT) {
+        if (q->first->level > 1 && proposer_is_ahead(c))
+            continue;
         Wire__Entry entry = WIRE__ENTRY__INIT;
         size_t ops, blobs, i = 0, b = 0, n;
         struct flight *f = mem_alloc(sizeof *f);
@@ -151,7 +175,7 @@ void proposer_flush(struct ctl *c)
         q->in_flight++;
         if (c->store_ops->propose(c->store->self, f->packed, n, f, &err) < 0) {
             q->in_flight--;
-            log_line(SPUR_LOG_WARN, "store refused an entry: %s", err.text);
+            log_line(err.code == SPUR_ENOTLEADER ? SPUR_LOG_DEBUG : SPUR_LOG_WARN, "store refused an entry: %s", err.text);
             proposer_drop(c, f->first, &err);
             free(f->packed);
             free(f);

@@ -182,6 +182,8 @@ static void plan_answered(struct ctl *c, void *arg, const struct op_result *resu
     uint32_t *jobs = arg;
 
     (void)err;
+    if (!c->is_live)            /* decided as leader, answered when another leads: he decides anew */
+        return;
     for (size_t i = 0; jobs[i]; i++)
         if (!results || (i < n && results[i].code < 0))
             plan_refused(c->plan, c->state, jobs[i]);
@@ -485,7 +487,7 @@ static int ctl_plugins(struct ctl *c, int line, struct spur_error *err)
 {
     const struct config *cfg = c->file_config;
 
-    if (loader_open(SPUR_KIND_store, config_store(cfg), cfg, &c->host, &c->store, err) < 0 || ctl_alone(c, line, err) < 0 ||
+    if (loader_open(SPUR_KIND_store, config_text(cfg, CONF_StoreType), cfg, &c->host, &c->store, err) < 0 || ctl_alone(c, line, err) < 0 ||
         loader_open(SPUR_KIND_auth, config_text(cfg, CONF_AuthType), cfg, &c->host, &c->auth, err) < 0 ||
         loader_open(SPUR_KIND_score, config_text(cfg, CONF_ScoreType), cfg, &c->host, &c->score, err) < 0 ||
         loader_open(SPUR_KIND_select, config_text(cfg, CONF_SelectType), cfg, &c->host, &c->select, err) < 0 ||
@@ -532,13 +534,12 @@ static void ctl_plugin_take(struct ctl *c, enum spur_kind kind, const char *want
 void ctl_plugins_take(struct ctl *c)
 {
     const struct config *cfg = c->state->config;
-    const char *store = config_text(cfg, CONF_StoreType);
 
     ctl_plugin_take(c, SPUR_KIND_score, config_text(cfg, CONF_ScoreType), "ScoreType", true, &c->score);
     ctl_plugin_take(c, SPUR_KIND_select, config_text(cfg, CONF_SelectType), "SelectType", true, &c->select);
     ctl_plugin_take(c, SPUR_KIND_priority, config_text(cfg, CONF_PriorityType), "PriorityType", true, &c->priority);
     ctl_plugin_take(c, SPUR_KIND_auth, config_text(cfg, CONF_AuthType), "AuthType", false, &c->auth);
-    ctl_plugin_take(c, SPUR_KIND_store, config_store(cfg), "StoreType", false, &c->store);
+    ctl_plugin_take(c, SPUR_KIND_store, config_text(cfg, CONF_StoreType), "StoreType", false, &c->store);
     c->plugins = (struct plan_plugins){ loader_ops(c->select), c->select->self, loader_ops(c->priority), c->priority->self };
 }
 

@@ -49,6 +49,11 @@ struct applied {
     struct event *events; size_t event_count;
 };
 
+/* The feature level of this program: what its apply understands. An operation of a higher level than that of every voter is not proposed, for the ones that do
+ * not know it would leave it out (state_op_level). Raised with each new kind of operation, or a new field that changes what an old one does. */
+#define STATE_LEVEL 1
+uint32_t state_op_level(const Wire__Op *op);
+
 int  apply(struct state *s, uint64_t index, const Wire__Entry *entry, struct arena *arena, struct applied *out);
 /* The same from packed bytes. SPUR_ECORRUPT when it is no entry. */
 int  apply_bytes(struct state *s, uint64_t index, const void *data, size_t n, struct arena *arena, struct applied *out, struct spur_error *err);

@@ -15,6 +15,7 @@ static const struct { unsigned type; const char *may; } expected[] = {
     { WIRE__MESSAGE_TYPE__CONFIG_FILES, "uack" }, { WIRE__MESSAGE_TYPE__STATS, "uak" }, { WIRE__MESSAGE_TYPE__CANCEL, "ua" }, { WIRE__MESSAGE_TYPE__JOB_UPDATE, "ua" },
     { WIRE__MESSAGE_TYPE__STEP_CREATE, "ua" }, { WIRE__MESSAGE_TYPE__WAIT, "ua" }, { WIRE__MESSAGE_TYPE__SCRIPT, "ua" }, { WIRE__MESSAGE_TYPE__NODE_UPDATE, "a" },
     { WIRE__MESSAGE_TYPE__PARTITION_UPDATE, "a" }, { WIRE__MESSAGE_TYPE__RECONFIGURE, "a" }, { WIRE__MESSAGE_TYPE__SHUTDOWN, "a" }, { WIRE__MESSAGE_TYPE__VOUCH, "ua" },
+    { WIRE__MESSAGE_TYPE__MEMBERS, "uack" }, { WIRE__MESSAGE_TYPE__MEMBER_CHANGE, "a" },
     { WIRE__MESSAGE_TYPE__REGISTER, "ck" }, { WIRE__MESSAGE_TYPE__HEARTBEAT, "ck" }, { WIRE__MESSAGE_TYPE__REPORT, "ck" },
 };
 
