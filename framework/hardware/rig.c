@@ -60,6 +60,18 @@ void rig_type(const char *words, char *out, size_t size)
     out[n] = '\0';
 }
 
+uint32_t rig_link_mbps(const struct spur_gpu *g)
+{
+    static const struct { const char *word; uint32_t mbps; } speeds[] = {
+        { "gb200", 50000 }, { "gb300", 50000 }, { "b200", 50000 }, { "b100", 50000 }, { "b300", 50000 }, { "p100", 20000 }, { "mi300", 64000 }, { "mi308", 64000 },
+        { "mi325", 64000 }, { "mi350", 77000 }, { "mi355", 77000 } };
+
+    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++)
+        if (strstr(g->type, speeds[i].word))
+            return speeds[i].mbps;
+    return g->flags & SPUR_GPU_ENV_ROCM && !(g->flags & SPUR_GPU_ENV_CUDA) ? 50000 : 25000;
+}
+
 /* In hundredths of the port's speed. */
 static uint32_t path_share(const struct spur_gpu *a, const struct spur_gpu *b)
 {

@@ -14,6 +14,8 @@
 
 #include "base/str.h"
 
+#define RIG_NICS_MAX 64
+
 struct rig {
     char     name[64];                  /* of the topology, or "" */
     uint32_t sockets, cores_per_socket, threads_per_core, numa_nodes;   /* 0: unknown */
@@ -32,6 +34,8 @@ struct spur_nic *rig_nic_add(struct rig *m);
 struct spur_device_table *rig_table(const struct rig *m);
 /* Bandwidth of the pairs that have no link of their own: the share of the PCIe path by its class. Makes links and bandwidths symmetric (the smaller counts). */
 void rig_paths(struct spur_gpu *gpus, uint32_t count);
+/* What one link of a GPU like this carries one way, by its type and vendor; for sources that give bandwidth but no number of links, or the reverse. */
+uint32_t rig_link_mbps(const struct spur_gpu *g);
 /* "mi250x", "nvidia_h100_80gb": a name as gres.conf takes it. */
 void rig_type(const char *words, char *out, size_t size);
 /* Ready lines of gres.conf, one a GPU; node NULL: without NodeName. */
@@ -41,5 +45,7 @@ void rig_print(const struct rig *m, struct str *out);
 
 /* The readers behind rig_read, by kind of file. */
 int  rig_from_json(const char *path, struct rig *out, struct spur_error *err);
+int  rig_from_hwloc(const char *xml, struct rig *out, struct spur_error *err);     /* xml NULL: this host (opens hwloc; its memory is megabytes) */
+int  rig_from_kfdtree(const char *path, struct rig *out, struct spur_error *err);
 
 #endif

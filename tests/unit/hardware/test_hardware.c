@@ -7,6 +7,7 @@ int main(void)
     SRunner *r = srunner_create(rig_suite());
     int failed;
 
+    srunner_add_suite(r, trees_suite());
     srunner_run_all(r, CK_ENV);
     failed = srunner_ntests_failed(r);
     srunner_free(r);

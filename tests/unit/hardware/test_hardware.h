@@ -24,5 +24,6 @@ bool fixture_is_amd(const char *name);
 void fixture_read(const char *name, struct fixture *f);
 
 Suite *rig_suite(void);
+Suite *trees_suite(void);
 
 #endif
