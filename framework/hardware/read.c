@@ -72,7 +72,7 @@ static int root_read(const char *root, struct rig *out, struct spur_error *err)
         return rc;
     if (!rig_take(out, &rows))
         rc = spur_fail(err, SPUR_EINVAL, "%s: the numbers of its devices have gaps", root);
-    rows_fini(&rows);
+    scan_rows_fini(&rows);
     if (rc == 0) {
         rig_from_sysfs(out, root);
         rig_paths(out->gpus, out->gpu_count);

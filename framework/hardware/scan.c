@@ -34,7 +34,7 @@ int rows_scan(const struct loaded *plugin, const struct spur_gres_line *lines, u
     return 0;
 }
 
-void rows_fini(struct rows *r)
+void scan_rows_fini(struct rows *r)
 {
     free(r->list);
     *r = (struct rows){ 0 };

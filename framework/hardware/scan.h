@@ -10,7 +10,7 @@ struct rows { struct spur_gpu *list; uint32_t count; };     /* rows of a scan: d
 
 /* Asks an open gpu plugin; grows the room until it fits. 0, or the plugin's code and sentence. May block as long as the driver does. */
 int  rows_scan(const struct loaded *plugin, const struct spur_gres_line *lines, uint32_t line_count, const char *root, bool emulate, struct rows *out, struct spur_error *err);
-void rows_fini(struct rows *r);
+void scan_rows_fini(struct rows *r);
 /* Devices with a number into the rig, in its order. False: the numbers have a gap; then nothing can be said by number, and none is taken. */
 bool rig_take(struct rig *m, const struct rows *from);
 /* NUMA node, cores, PCIe switch, path classes of what has a PCI address, network devices, and the cores of the machine: as another rig (by hwloc) knows them... */
