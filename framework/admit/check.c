@@ -121,13 +121,6 @@ static int check_rights(const Wire__JobSpec *spec, const Wire__JobSpec *was, con
 }
 
 /* ---- what cannot be done --------------------------------------------------------------------------------------------------- */
-static bool topology_is_flat(const struct state *s)
-{
-    const char *plugin = config_text(s->config, CONF_TopologyPlugin);
-
-    return !plugin || word_eq(plugin, "topology/flat") || word_eq(plugin, "topology/default") || word_eq(plugin, "topology/none");
-}
-
 static int check_supported(const struct state *s, const Wire__JobSpec *spec, struct arena *a, struct admitted *out, struct spur_error *err)
 {
     if (spec->reservation && *spec->reservation)
@@ -157,10 +150,6 @@ static int check_supported(const struct state *s, const Wire__JobSpec *spec, str
     }
     if (spec->tres_freq && *spec->tres_freq)
         return deny(out, err, REFUSE_NOT_SUPPORTED, "--gpu-freq");
-    /* A flat network is one switch: there, any number of them is kept. Of a tree or of blocks the plan knows nothing. */
-    if ((spec->switches || spec->segment) && !topology_is_flat(s))
-        return deny(out, err, REFUSE_NOT_SUPPORTED, "%s: TopologyPlugin=%.40s does not steer placement in this version; leave it out, or name nodes with -w",
-                    spec->switches ? "--switches" : "--segment", config_text(s->config, CONF_TopologyPlugin));
     if (spec->has_time_min_min && spec->time_min_min)
         return deny(out, err, REFUSE_TIME_MIN, "--time-min is not supported yet; use --time alone");
     if (spec->exclusive && *spec->exclusive && !word_eq(spec->exclusive, "exclusive") && !word_eq(spec->exclusive, "oversubscribe"))

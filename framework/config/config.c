@@ -45,6 +45,10 @@ void config_free(struct config *c)
     for (size_t i = 0; i < c->partition_count; i++)
         partition_fini(&c->partitions[i]);
     free(c->partitions);
+    for (size_t i = 0; i < c->switch_count; i++)
+        switch_fini(&c->switches[i]);
+    free(c->switches);
+    free(c->block_sizes);
     for (size_t i = 0; i < c->gres_line_count; i++)
         gres_line_fini(&c->gres_lines[i]);
     free(c->gres_lines);
@@ -124,6 +128,10 @@ static const struct { enum config_key key; const char *value; enum config_effect
     { CONF_AuthType, "auth/none", CONFIG_MAPPED, "auth/sodium: identities are always proven" },
     { CONF_AccountingStorageType, "accounting_storage/none", CONFIG_ACTS, "" },
     { CONF_CredType, "cred/none", CONFIG_MAPPED, "launch credentials are always signed" },
+    { CONF_TopologyPlugin, "topology/3d_torus", CONFIG_NO_EFFECT, "tori do not steer placement" },
+    { CONF_TopologyPlugin, "topology/torus3d", CONFIG_NO_EFFECT, "tori do not steer placement" },
+    { CONF_TopologyPlugin, "topology/ring", CONFIG_NO_EFFECT, "rings do not steer placement: write them as blocks" },
+    { CONF_TopologyPlugin, "topology/hypercube", CONFIG_NO_EFFECT, "hypercubes do not steer placement" },
     { CONF_SchedulerType, "sched/hold", CONFIG_MAPPED, "sched/backfill" },
     { CONF_SchedulerType, "sched/wiki", CONFIG_MAPPED, "sched/backfill" },
     { CONF_SchedulerType, "sched/wiki2", CONFIG_MAPPED, "sched/backfill" },
@@ -462,6 +470,8 @@ static int resolve(struct reader *r, struct spur_error *err)
     exclude(c, CONF_MaxMemPerCPU, CONF_MaxMemPerNode);
     if ((rc = down_nodes_resolve(r, err)) < 0 || (rc = partitions_resolve(r, err)) < 0)
         return rc;
+    for (size_t i = 0; i < c->node_count; i++)
+        c->nodes[i].leaf = -1;
     table_fini(&c->node_by_name);
     table_init(&c->node_by_name);
     for (size_t i = 0; i < c->node_count; i++) {
@@ -537,26 +547,13 @@ static bool beside(const char *dir, const char *main_name, const char *name, cha
     return source_exists(dir, out);
 }
 
-/* Files of newer sites that are there but not looked at: said once, for their owner thinks otherwise. */
-static void unread_note(struct config *c, const char *dir)
-{
-    struct config_note *n;
-
-    if (!source_exists(dir, "topology.yaml"))
-        return;
-    c->notes = mem_grow(c->notes, c->note_count + 1, sizeof *c->notes);
-    n = &c->notes[c->note_count++];
-    *n = (struct config_note){ .file = mem_copy("topology.yaml"), .key = mem_copy(""), .value = mem_copy(""), .effect = CONFIG_NO_EFFECT,
-        .text = mem_copy("the file is not read: the network's topology does not steer placement in this version") };
-}
-
 int config_load(const char *path, bool keep_going, struct config **out, struct spur_error *err)
 {
     static const char *const names[] = { "gres.conf", "topology.conf", "cgroup.conf", "spur.conf" };
     char full[1024], dir[1024], others[4][300] = { "" };
     const char *main_name;
     struct str texts[5];
-    bool have[4] = { false };
+    bool have[4] = { false }, is_yaml;
     struct texts t;
     int rc;
 
@@ -568,21 +565,20 @@ int config_load(const char *path, bool keep_going, struct config **out, struct s
         str_init(&texts[i]);
     if ((rc = source_read(dir, main_name, &texts[0], err)) < 0)
         goto out;
+    is_yaml = beside(dir, main_name, "topology.yaml", others[1], sizeof others[1]);     /* it takes the place of topology.conf, as in Slurm */
     for (size_t i = 0; i < 4; i++) {
-        if (!beside(dir, main_name, names[i], others[i], sizeof others[i]))
+        if (!(i == 1 && is_yaml) && !beside(dir, main_name, names[i], others[i], sizeof others[i]))
             continue;
         have[i] = true;
-        rc = i == 3 ? source_read_plain(dir, others[i], &texts[i + 1], err) : source_read(dir, others[i], &texts[i + 1], err);
+        rc = i == 3 || (i == 1 && is_yaml) ? source_read_plain(dir, others[i], &texts[i + 1], err) : source_read(dir, others[i], &texts[i + 1], err);
         if (rc < 0)
             goto out;
     }
     t = (struct texts){ texts[0].text, have[0] ? texts[1].text : NULL, have[1] ? texts[2].text : NULL, have[2] ? texts[3].text : NULL,
         have[3] ? texts[4].text : NULL, main_name, others[0], others[1], others[2], others[3], dir };
     rc = parse(&t, keep_going, out, err);
-    if (*out) {
+    if (*out)
         (*out)->path = mem_copy(full);
-        unread_note(*out, dir);
-    }
 out:
     for (size_t i = 0; i < 5; i++)
         str_fini(&texts[i]);

@@ -82,7 +82,19 @@ struct config_node {
     struct config_gres *gres; size_t gres_count;
     char    *state, *reason;            /* UNKNOWN unless given; reason from the line or DownNodes */
     char    *parameters;
+    int32_t  leaf;                      /* index of its leaf switch or block in config->switches; -1: none */
 };
+
+/* A switch of a tree, or a block: leaves name nodes, the others name switches. Of blocks only the base blocks stand here. */
+struct config_switch {
+    char    *name, *nodes_text, *switches_text, *link_speed;    /* as written; NULL when not given */
+    uint32_t level;                     /* 0: a leaf */
+    int32_t  parent;                    /* index of the switch above it, -1: none */
+    char    *path;                      /* of a leaf: what is above it, highest first, and itself: "core/pod1/leaf3" */
+    uint32_t nodes;                     /* of a leaf: how many hang on it */
+    unsigned line; char *file;
+};
+enum config_topology { TOPOLOGY_FLAT, TOPOLOGY_TREE, TOPOLOGY_BLOCK };
 
 struct config_partition {
     char    *name;
@@ -151,6 +163,9 @@ struct config {
     struct config_node *nodes; size_t node_count;           /* in file order; index is the node's number everywhere */
     struct table node_by_name;                              /* name -> struct config_node* */
     struct config_partition *partitions; size_t partition_count;
+    enum config_topology topology;                          /* what steers placement: of TopologyPlugin, or of topology.yaml */
+    struct config_switch *switches; size_t switch_count;    /* in file order; none when flat */
+    uint32_t *block_sizes; size_t block_size_count;         /* BlockSizes, base blocks first */
     struct config_gres_line *gres_lines; size_t gres_line_count;
     struct config_note *notes; size_t note_count;
     char    *slurm_text, *gres_text, *topology_text, *cgroup_text, *spur_text;     /* flattened sources: what the log carries */

@@ -48,7 +48,7 @@ static const struct record_key node_keys[] = {
     { "SuspendTime",    CONFIG_NO_EFFECT, "nodes are not powered up or down by this version", NODE_SUSPEND },
     { "ThreadsPerCore", CONFIG_ACTS, "", NODE_THREADS },
     { "TmpDisk",        CONFIG_ACTS, "", NODE_TMP },
-    { "Topology",       CONFIG_NO_EFFECT, "the network's topology does not steer placement in this version", NODE_TOPOLOGY },
+    { "Topology",       CONFIG_NO_EFFECT, "there is one topology for the whole cluster", NODE_TOPOLOGY },
     { "TRESWeights",    CONFIG_NO_EFFECT, "billing by TRES weights is not computed by this version", NODE_TRES },
     { "Weight",         CONFIG_ACTS, "", NODE_WEIGHT },
     { 0 } };

@@ -20,7 +20,7 @@ enum { PART_NAME, PART_ALLOC_NODES, PART_ALLOW_ACCOUNTS, PART_ALLOW_GROUPS, PART
 #define NOTE_NO_ACCOUNTS "accounts are not kept by this version"
 #define NOTE_NO_QOS      "qualities of service are not kept by this version"
 #define NOTE_NO_POWER    "nodes are not powered up or down by this version"
-#define NOTE_NO_TOPOLOGY "the network's topology does not steer placement in this version"
+#define NOTE_NO_TOPOLOGY "there is one topology for the whole cluster"
 #define NOTE_NO_PREEMPT  "jobs are not preempted by this version"
 
 static const struct record_key partition_keys[] = {

@@ -62,6 +62,12 @@ int  down_nodes_resolve(struct reader *r, struct spur_error *err);
 int  partitions_resolve(struct reader *r, struct spur_error *err);
 int  gres_read(struct reader *r, const char *text, const char *file, struct spur_error *err);
 int  topology_read(struct reader *r, const char *text, const char *file, struct spur_error *err);
+/* Both files end in these: one switch or block, then what ties them together. */
+int  topology_switch_add(struct reader *r, struct config_switch *take, struct spur_error *err);
+int  topology_resolve(struct reader *r, const char *file, struct spur_error *err);
+bool topology_is_yaml(const char *text);
+int  topology_yaml_read(struct reader *r, const char *text, const char *file, struct spur_error *err);
+void switch_fini(struct config_switch *s);
 int  cgroup_read(struct reader *r, const char *text, const char *file, struct spur_error *err);
 void settings_default(struct config *c);
 int  spurconf_read(struct reader *r, const char *text, const char *file, struct spur_error *err);

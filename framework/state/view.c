@@ -152,6 +152,14 @@ static void node_place(struct state *s, struct view_base *v, uint32_t i)
 
     nv->index = i;
     nv->name = n->conf->name;
+    nv->leaf = nv->block = nv->path = "";
+    if (n->conf->leaf >= 0 && (size_t)n->conf->leaf < s->config->switch_count) {
+        const struct config_switch *leaf = &s->config->switches[n->conf->leaf];
+
+        nv->leaf = leaf->name;
+        nv->block = s->config->topology == TOPOLOGY_BLOCK ? leaf->name : "";
+        nv->path = leaf->path ? leaf->path : leaf->name;
+    }
     nv->sockets = n->conf->sockets;
     nv->cores_per_socket = n->conf->cores_per_socket;
     nv->threads_per_core = n->conf->threads_per_core;

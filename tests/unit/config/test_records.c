@@ -305,12 +305,90 @@ START_TEST(other_files)
 
     ck_assert_msg(config_parse("", NULL, "SwitchName=leaf1 Nodes=k[001-004] LinkSpeed=4\nSwitchName=spine Switches=leaf[1-3]\nBlockName=b1 Nodes=a[1-4]\nBlockSizes=4,16\n",
         "ConstrainCores=yes\nCgroupAutomount=yes\nConstrainRAMSpace=no\n", NULL, &c, &err) == 0, "%s", err.text);
-    ck_assert_uint_eq(c->note_count, 3);
+    ck_assert_uint_eq(c->note_count, 4);        /* LinkSpeed; a flat network takes no topology; two of cgroups */
+    ck_assert_uint_eq(c->switch_count, 0);
     config_free(c);
     ck_assert_int_lt(config_parse("", NULL, "SwitchName=leaf1", NULL, NULL, &c, &err), 0);
     ck_assert_int_lt(config_parse("", NULL, NULL, "ConstrainCore=yes", NULL, &c, &err), 0);
     ck_assert_ptr_nonnull(strstr(err.text, "nearest known: ConstrainCores"));
     ck_assert_int_lt(config_parse("", NULL, NULL, "ConstrainCores=perhaps", NULL, &c, &err), 0);
+}
+END_TEST
+
+#define TREE "TopologyPlugin=topology/tree\nNodeName=n[1-8]\n"
+#define BLOCKS "TopologyPlugin=topology/block\nNodeName=n[1-8]\n"
+
+START_TEST(topology_trees)
+{
+    static const char yaml[] = "---\n- topology: old\n  flat: true\n- topology: new\n  cluster_default: true\n  tree:\n    switches:\n"
+                               "      - switch: core\n        children: pod[1-2]\n      - switch: pod1\n        children: leaf[1-2]\n      - switch: pod2\n        children: leaf3\n"
+                               "      - switch: leaf1\n        nodes: n[1-2]\n      - switch: leaf2\n        nodes: n[3-4]\n      - switch: leaf3\n        nodes: n[5-6],gone1\n";
+    static const char text[] = "SwitchName=core Switches=pod[1-2]\nSwitchName=pod1 Switches=leaf[1-2]\nSwitchName=pod2 Switches=leaf3\n"
+                               "SwitchName=leaf1 Nodes=n[1-2]\nSwitchName=leaf2 Nodes=n[3-4]\nSwitchName=leaf3 Nodes=n[5-6],gone1\n";
+    struct spur_error err = { 0 };
+    struct config *c;
+
+    for (int i = 0; i < 2; i++) {
+        ck_assert_msg(config_parse(i ? "NodeName=n[1-8]\n" : TREE, NULL, i ? yaml : text, NULL, NULL, &c, &err) == 0, "%s", err.text);
+        ck_assert_int_eq(c->topology, TOPOLOGY_TREE);
+        ck_assert_uint_eq(c->switch_count, 6);
+        ck_assert_str_eq(c->switches[0].name, "core");
+        ck_assert_uint_eq(c->switches[0].level, 2);
+        ck_assert_int_eq(c->switches[1].parent, 0);
+        ck_assert_str_eq(c->switches[c->nodes[0].leaf].path, "core/pod1/leaf1");
+        ck_assert_str_eq(c->switches[c->nodes[5].leaf].path, "core/pod2/leaf3");
+        ck_assert_int_eq(c->nodes[6].leaf, -1);
+        ck_assert_uint_eq(c->switches[5].nodes, 2);
+        config_free(c);
+    }
+}
+END_TEST
+
+START_TEST(topology_blocks)
+{
+    static const char yaml[] = "- topology: b\n  block:\n    block_sizes: [2, 4]\n    blocks:\n    - block: b1\n      nodes: n[1-2]\n    - block: b2\n      nodes: n[3-4]\n"
+                               "    - block: b3\n      nodes: n[5-6]\n";
+    static const char text[] = "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3 Nodes=n[5-6]\nBlockSizes=2,4\n";
+    struct spur_error err = { 0 };
+    struct config *c;
+
+    for (int i = 0; i < 2; i++) {
+        ck_assert_msg(config_parse(i ? "NodeName=n[1-8]\n" : BLOCKS, NULL, i ? yaml : text, NULL, NULL, &c, &err) == 0, "%s", err.text);
+        ck_assert_int_eq(c->topology, TOPOLOGY_BLOCK);
+        ck_assert_uint_eq(c->switch_count, 3);
+        ck_assert_str_eq(c->switches[0].path, "4-nodes-0/b1");
+        ck_assert_str_eq(c->switches[1].path, "4-nodes-0/b2");
+        ck_assert_str_eq(c->switches[2].path, "4-nodes-1/b3");
+        ck_assert_uint_eq(c->block_size_count, 2);
+        config_free(c);
+    }
+}
+END_TEST
+
+static const struct { const char *slurm, *text, *sentence; } no_topologies[] = {
+    { TREE, "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\n", "topology.conf line 2: node n1 hangs on a and on b" },
+    { TREE, "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "line 2: switch a stands there twice" },
+    { TREE, "SwitchName=a Switches=b\n", "line 1: switch a: there is no switch b" },
+    { TREE, "SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "below itself" },
+    { TREE, "SwitchName=l Nodes=n1\nSwitchName=a Switches=l\nSwitchName=b Switches=l\n", "line 3: switch l is below a and below b" },
+    { TREE, "BlockName=a Nodes=n1\n", "line 1: BlockName: TopologyPlugin=topology/tree has SwitchName lines" },
+    { BLOCKS, "BlockName=a Nodes=n1\nBlockSizes=2\n", "block a has 1 nodes, BlockSizes wants 2" },
+    { BLOCKS, "BlockSizes=2,6\n", "BlockSizes: 6 is not 2 times a power of two" },
+    { BLOCKS, "BlockSizes=x\n", "BlockSizes: \"x\"" },
+    { TREE, "- topology: a\n  tree:\n    switches:\n    - switch: a\n      nods: n1\n", "line 4: a switch: \"nods\" is not known" },
+    { TREE, "- topology: a\n  ring: x\n", "line 1: a topology: \"ring\" is not known" },
+    { TREE, "- topology: [\n", "no YAML" },
+    { TREE, "- topology: a\n  tree:\n    switches:\n    - switch: a\n", "line 4: a switch needs" },
+    { TREE, "- 7\n", "line 1: a topology: keys and values" },
+};
+
+START_TEST(topologies_refused)
+{
+    struct spur_error err = { 0 };
+    struct config *c;
+
+    ck_assert_int_lt(config_parse(no_topologies[_i].slurm, NULL, no_topologies[_i].text, NULL, NULL, &c, &err), 0);
+    ck_assert_msg(strstr(err.text, no_topologies[_i].sentence) != NULL, "said: %s\n  not: %s", err.text, no_topologies[_i].sentence);
 }
 END_TEST
 
@@ -339,6 +417,9 @@ void add_records(Suite *s)
     tcase_add_loop_test(t, refusals, 0, sizeof refused / sizeof *refused);
     tcase_add_test(t, gres_conf);
     tcase_add_test(t, other_files);
+    tcase_add_test(t, topology_trees);
+    tcase_add_test(t, topology_blocks);
+    tcase_add_loop_test(t, topologies_refused, 0, sizeof no_topologies / sizeof *no_topologies);
     tcase_add_test(t, many_nodes);
     suite_add_tcase(s, t);
 }
