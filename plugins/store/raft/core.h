@@ -136,13 +136,14 @@ int  raft_member_add(struct raft *r, uint64_t now_ms, const struct raft_member *
 int  raft_member_remove(struct raft *r, uint64_t now_ms, uint64_t id, struct spur_error *err);
 int  raft_transfer(struct raft *r, uint64_t now_ms, uint64_t to, struct spur_error *err);      /* RAFT_NOBODY: the one who is furthest */
 void raft_resign(struct raft *r, uint64_t now_ms);                      /* the disk or the loop is not well: step down, do not campaign for a while */
-void raft_set_mute(struct raft *r, bool may_not_vote);                  /* rot was found: neither votes nor campaigns until refilled by a snapshot */
+void raft_set_mute(struct raft *r, bool may_not_vote);                  /* rot was found: neither votes nor campaigns until a leader elected later has refilled it */
 
 /* Snapshots. */
 void raft_snapshot_taken(struct raft *r, uint64_t index, uint64_t term, const struct raft_members *members);    /* of the own state, durable: forget the log up to raft_log_keep() */
-uint64_t raft_log_keep(const struct raft *r);                           /* the log on disk may be cut up to this index */
-void raft_snapshot_chunk(struct raft *r, uint64_t now_ms, uint64_t to, const struct raft_message *chunk);       /* index, log_term, offset, total, data, n, is_last, members */
-void raft_snapshot_installed(struct raft *r, uint64_t now_ms, uint64_t index, uint64_t term, const struct raft_members *members);  /* durable and the state replaced */
+uint64_t raft_log_keep(const struct raft *r);                           /* after snapshot_taken or _installed the log on disk may be cut up to this index */
+void raft_snapshot_chunk(struct raft *r, uint64_t now_ms, uint64_t to, const struct raft_message *chunk);       /* index, log_term, offset, total, data, n, is_last, members; total 0: cannot be read now */
+/* Durable and the state replaced. True: nothing of the old log counts any more, empty the one on disk before the next write. */
+bool raft_snapshot_installed(struct raft *r, uint64_t now_ms, uint64_t index, uint64_t term, const struct raft_members *members);
 void raft_snapshot_refused(struct raft *r, uint64_t now_ms);            /* damaged on arrival: ask for it again from the start */
 void raft_loaded(struct raft *r, uint64_t now_ms, const struct raft_entry *entries, size_t count);      /* 0: not there any more: the peer gets a snapshot */
 
