@@ -25,6 +25,7 @@
 static const char usage[] =
     "Usage: spur sandbox start [--dir D] [--controllers N] [--nodes N] [--cpus N] [--gpus TOPOLOGY] [--conf FILE] [--set KEY=VALUE]\n"
     "       spur sandbox stop|status|env|leader [--dir D]\n"
+    "       spur sandbox controllers N [--dir D]\n"
     "       spur sandbox kill|restart ctlN|nodeN|NODENAME|leader|all [--with-jobs] [--dir D]\n\n"
     "  --dir D           folder of the cluster [SPUR_SANDBOX; default ./spur-sandbox]\n"
     "  --controllers N   controllers: 1, 3 or 5 that agree on every entry; 2 and 4 are taken too, and tolerate no more than 1 and 3 do [1]\n"
@@ -35,7 +36,8 @@ static const char usage[] =
     "  --conf FILE       a site's slurm.conf: its nodes are played on this machine\n"
     "  --set KEY=VALUE   one more line for slurm.conf; may be repeated\n"
     "  --with-jobs       kill the node's jobs too: the machine is gone, not only its agent\n\n"
-    "start returns when a controller leads and every node is idle. `leader` prints the name of the one that leads. `eval \"$(spur sandbox env)\"` points this shell's commands at it.\n";
+    "start returns when a controller leads and every node is idle. `leader` prints the name of the one that leads.\n"
+    "`controllers N` adds or removes controllers while all runs. `eval \"$(spur sandbox env)\"` points this shell's commands at it.\n";
 
 #define START_DEADLINE_MS 60000
 #define STOP_DEADLINE_MS  20000
@@ -305,6 +307,24 @@ static int sandbox_signal(struct sandbox *s, const char *target, bool with_jobs,
     return rc;
 }
 
+static int sandbox_controllers(struct sandbox *s, const char *target)
+{
+    struct spur_error err = { 0 };
+    struct config *cfg;
+    uint32_t count;
+    int rc;
+
+    if (!number_u32(target, &count) || count < 1 || count > SANDBOX_CONTROLLERS_MAX) {
+        fprintf(stderr, "spur sandbox: controllers %s: a number from 1 to %u is needed\n", target, SANDBOX_CONTROLLERS_MAX);
+        return 1;
+    }
+    if (sandbox_load(s, &cfg, &err) < 0)
+        return say(&err);
+    rc = sandbox_group(s, cfg, count, clock_mono_ms() + START_DEADLINE_MS, &err) < 0 ? say(&err) : 0;
+    config_free(cfg);
+    return rc;
+}
+
 static bool number_option(const char *name, const char *text, uint32_t max, uint32_t *out)
 {
     if (number_u32(text, out) && *out >= 1 && *out <= max)
@@ -366,6 +386,8 @@ int cmd_sandbox(int argc, char **argv)
         rc = sandbox_leader(&s);
     else if (!strcmp(verb, "env"))
         rc = sandbox_env(&s);
+    else if (!strcmp(verb, "controllers") && target)
+        rc = sandbox_controllers(&s, target);
     else if ((!strcmp(verb, "kill") || !strcmp(verb, "restart")) && target)
         rc = sandbox_signal(&s, target, with_jobs, !strcmp(verb, "restart"));
     else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox.h - the seams between the files of `spur sandbox`: sandbox.c (verbs), sandbox_conf.c (files), sandbox_process.c (processes), sandbox_ask.c
- * (the cluster through its own protocol). */
+ * (the cluster through its own protocol), sandbox_group.c (the group of controllers). */
 #ifndef CMDS_SANDBOX_H
 #define CMDS_SANDBOX_H
 
@@ -27,6 +27,8 @@ struct sandbox {
 /* ---- sandbox_conf.c: files ---- */
 /* Writes every file of the cluster; *cfg is what they mean (config_free). */
 int sandbox_conf_write(struct sandbox *s, struct config **cfg, struct spur_error *err);
+/* Makes it a cluster of so many controllers: their lines, their folders, their keys; *cfg is what the files mean then. */
+int sandbox_conf_controllers(struct sandbox *s, uint32_t count, struct config **cfg, struct spur_error *err);
 /* Fills s->run of a cluster that is there. */
 int sandbox_run_dir(struct sandbox *s, bool make, struct spur_error *err);
 int sandbox_file_put(const char *path, const char *text, struct spur_error *err);
@@ -54,5 +56,8 @@ bool nodes_tally(const struct sandbox *s, struct tally *t);
 bool controller_role(const struct sandbox *s, const struct daemons *d, const char *name, char role[32], uint64_t *index);
 /* Which of them leads; NULL: none. */
 const char *controller_leading(const struct sandbox *s, const struct daemons *d);
+
+/* ---- sandbox_group.c: more controllers, or fewer, while the cluster runs ---- */
+int sandbox_group(struct sandbox *s, struct config *cfg, uint32_t count, int64_t deadline, struct spur_error *err);
 
 #endif

@@ -64,12 +64,14 @@ bool controller_role(const struct sandbox *s, const struct daemons *d, const cha
     const Wire__Pong *pong;
     bool known = false;
 
-    if (d->controllers == 1)
+    /* The first one's is ctl.sock when it was alone at its start. */
+    snprintf(path, sizeof path, "%s/ctl-%.64s.sock", s->run, name);
+    if (dialog_local(&talk, path, ROLE_MS, NULL) < 0 && !strcmp(name, hostlist_nth(d->names, 0))) {
         snprintf(path, sizeof path, "%s/ctl.sock", s->run);
-    else
-        snprintf(path, sizeof path, "%s/ctl-%.64s.sock", s->run, name);
+        dialog_local(&talk, path, ROLE_MS, NULL);
+    }
     arena_init(&a, 64 << 10);
-    if (dialog_local(&talk, path, ROLE_MS, NULL) == 0 && dialog_send(&talk, WIRE__MESSAGE_TYPE__PING, &nothing.base, NULL) == 0 &&
+    if (talk.fd >= 0 && dialog_send(&talk, WIRE__MESSAGE_TYPE__PING, &nothing.base, NULL) == 0 &&
         dialog_next(&talk, &f, &body, NULL) > 0 && f.type == WIRE__MESSAGE_TYPE__PONG &&
         (pong = wire_unpack(&wire__pong__descriptor, body, f.length, &a)) && pong->role) {
         snprintf(role, 32, "%s", pong->role);

@@ -347,12 +347,61 @@ static void node_list(const struct config *cfg, struct str *out)
     hostlist_destroy(h);
 }
 
+static int conf_keys(const struct sandbox *s, const struct config *cfg, struct spur_error *err)
+{
+    bool is_emulated = cfg->node_count > SANDBOX_NODES_REAL;        /* the emulator speaks for many nodes: only a controller's key may */
+    char path[1024], controllers[64];
+    struct str nodes;
+    int rc;
+
+    str_init(&nodes);
+    node_list(cfg, &nodes);
+    snprintf(path, sizeof path, "%s/keys", s->dir);
+    snprintf(controllers, sizeof controllers, "ctl[1-%u]%s", s->controllers, is_emulated ? ",emulator" : "");
+    rc = cluster_keys_make(path, controllers, is_emulated ? NULL : nodes.text, err);
+    str_fini(&nodes);
+    return rc;
+}
+
+/* The SlurmctldHost lines, and the files of controllers that are new. All else stays as it is. */
+int sandbox_conf_controllers(struct sandbox *s, uint32_t count, struct config **cfg, struct spur_error *err)
+{
+    char path[1024], *text, *line, *cursor;
+    uint32_t seen = 0;
+    struct place p;
+    struct str out;
+    int rc = 0;
+
+    snprintf(path, sizeof path, "%s/slurm.conf", s->dir);
+    if (!(text = sandbox_file_get(path)))
+        return spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
+    s->controllers = count;
+    str_init(&out);
+    for (cursor = text; (line = cursor) && rc == 0; ) {
+        bool is_host = word_starts(line, "SlurmctldHost=");
+
+        if ((cursor = strchr(line, '\n')))
+            *cursor++ = '\0';
+        if (!is_host || seen++ < count)
+            str_addf(&out, "%s%s", line, cursor ? "\n" : "");
+        for (; is_host && seen < count && cursor && !word_starts(cursor, "SlurmctldHost=") && rc == 0; seen++)
+            if ((rc = place_of(s, seen, &p, err)) == 0)
+                str_addf(&out, "SlurmctldHost=ctl%u(%s)\n", seen + 1, p.addr);
+    }
+    if (rc == 0 && (rc = sandbox_file_put(path, out.text, err)) == 0 && (rc = config_load(path, false, cfg, err)) == 0 &&
+        ((rc = conf_controllers(s, *cfg, err)) < 0 || (rc = conf_keys(s, *cfg, err)) < 0))
+        config_free(*cfg);
+    free(text);
+    str_fini(&out);
+    return rc;
+}
+
 /* Writes all files; *cfg is what they mean. */
 int sandbox_conf_write(struct sandbox *s, struct config **cfg, struct spur_error *err)
 {
     static const char *const folders[] = { "etc", "keys", "state", "spool", "log", "run", NULL };
-    char path[1024], controllers[64];
-    struct str conf, gres, spur, nodes;
+    char path[1024];
+    struct str conf, gres, spur;
     int rc = 0;
 
     if (folder(s->dir, err) < 0)
@@ -365,7 +414,6 @@ int sandbox_conf_write(struct sandbox *s, struct config **cfg, struct spur_error
     str_init(&conf);
     str_init(&gres);
     str_init(&spur);
-    str_init(&nodes);
     rc = s->conf ? conf_site(s, &conf, &gres, err) : conf_own(s, &conf, &gres, err);
     if (rc < 0)
         goto out;
@@ -392,15 +440,10 @@ int sandbox_conf_write(struct sandbox *s, struct config **cfg, struct spur_error
             rc = conf_for(s, (*cfg)->nodes[i].name, false, err);
     if (rc < 0)
         goto out;
-    node_list(*cfg, &nodes);
-    snprintf(path, sizeof path, "%s/keys", s->dir);
-    /* The emulator speaks for many nodes: only a controller's key may. */
-    snprintf(controllers, sizeof controllers, "ctl[1-%u]%s", s->controllers, (*cfg)->node_count > SANDBOX_NODES_REAL ? ",emulator" : "");
-    rc = cluster_keys_make(path, controllers, (*cfg)->node_count > SANDBOX_NODES_REAL ? NULL : nodes.text, err);
+    rc = conf_keys(s, *cfg, err);
 out:
     str_fini(&conf);
     str_fini(&gres);
     str_fini(&spur);
-    str_fini(&nodes);
     return rc;
 }
