@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spur/switch.h - the kind `switch`: the fabric between the nodes of a job (Slurm's SwitchType). ABI 0.1.
+/* spur/switch.h - the kind `switch`: the fabric between the nodes of a job (Slurm's SwitchType). ABI 0.2.
  *
  * Controller side: allot/release hand out what a job needs (addresses, fabric ids) and keep it in an opaque blob that travels with the launch.
  * Node side: node_up when the agent starts, peers when the set changes, job_join before a step of a job starts on the node,
@@ -17,6 +17,7 @@
 extern "C" {
 #endif
 
+/* One node of the cluster. The set that `peers` gets has this node itself in it: the row with the key that node_up gave, and so its own mesh_addr. */
 struct spur_switch_node { const char *name, *addr; uint8_t public_key[32]; const char *endpoint, *mesh_addr; };     /* texts NULL: unknown; key all zero: none */
 struct spur_switch_job {
     uint32_t size;
@@ -24,6 +25,8 @@ struct spur_switch_job {
     const char *const *nodes; uint32_t node_count;      /* of the job, in rank order */
     const void *blob; size_t blob_len;                  /* what allot gave */
 };
+/* What is known of a peer; ages in seconds, -1: never. */
+struct spur_switch_peer { uint32_t size; char name[64], endpoint[80], mesh_addr[64]; int64_t heard_s; uint64_t rx_bytes, tx_bytes; };
 /* The host collects NAME=value pairs for the job's environment. */
 struct spur_switch_env { uint32_t size; void *arg; void (*set)(void *arg, const char *name, const char *value); };
 
@@ -39,6 +42,13 @@ struct spur_switch_ops {
     int  (*job_join)(void *self, const struct spur_switch_job *job, const struct spur_switch_env *env, struct spur_error *err);
     void (*job_leave)(void *self, const struct spur_switch_job *job);
     int  (*status)(void *self, char *buf, size_t len);      /* one line for people, NUL-ended within len; 0 or a code. Optional. */
+    /* since 0.2, all optional */
+    /* Controller: the address of the n-th node that ever joined (n from 1): pure, the same on every controller. ELIMIT: the prefix is full. */
+    int  (*address)(void *self, uint64_t n, char addr[64], struct spur_error *err);
+    /* Node: makes a new key, which is in force when `me` is filled; the host tells the others. */
+    int  (*rotate)(void *self, struct spur_switch_node *me, struct spur_error *err);
+    /* Node: row i of the peers as they are now; ENOTFOUND behind the last. */
+    int  (*peer)(void *self, uint32_t i, struct spur_switch_peer *out, struct spur_error *err);
 };
 
 #ifdef __cplusplus
