@@ -27,6 +27,7 @@ TAKE(one_line) { UNUSED; SC->one_line = true; return 0; }
 TAKE(details) { UNUSED; SC->details = true; return 0; }
 TAKE(quiet) { UNUSED; SC->quiet = true; return 0; }
 TAKE(json) { UNUSED; SC->json = true; return 0; }
+TAKE(fresh) { UNUSED; SC->fresh = true; return 0; }
 TAKE(future) { UNUSED; SC->future = true; return 0; }
 TAKE(clusters) { UNUSED; SC->clusters = value; return 0; }
 TAKE(all) { UNUSED; SC->all = true; return 0; }
@@ -38,6 +39,7 @@ static const struct option_row rows[] = {
     { "clusters", 'M', OPTION_VALUE, "NAMES", "SLURM_CLUSTERS", take_clusters, "this cluster, by its name" },
     { "cluster", 0, OPTION_VALUE, "NAMES", NULL, take_clusters, NULL },
     { "details", 'd', OPTION_NONE, NULL, NULL, take_details, "more of jobs and nodes: cores, devices" },
+    { "fresh", 0, OPTION_NONE, NULL, NULL, take_fresh, "all that anybody was told before, from the leader" },
     { "future", 'F', OPTION_NONE, NULL, "SCONTROL_FUTURE", take_future, "nodes in state FUTURE too" },
     { "hide", 0, OPTION_NONE, NULL, NULL, take_hide, "no hidden partitions, unless you are root" },
     { "json", 0, OPTION_MAY, "PARSER", NULL, take_json, "show jobs, nodes, partitions as JSON" },
@@ -54,7 +56,7 @@ static const struct option_table table = {
     "  update jobid=N|nodename=LIST|partitionname=P KEY=VALUE ...\n"
     "  create|delete partitionname=P ...\n"
     "  hold|uhold|release|requeue|requeuehold|top JOB[,JOB...]\n"
-    "  ping | reconfigure | shutdown | completing | wait_job JOB | write batch_script JOB [FILE|-] | errnumstr N | version\n\n"
+    "  ping | takeover [N] | reconfigure | shutdown | completing | wait_job JOB | write batch_script JOB [FILE|-] | errnumstr N | version\n\n"
     "Without a command it reads commands from its input.\n",
     rows, sizeof rows / sizeof *rows, "federation sibling uid yaml", "u", 1, true };
 
@@ -66,6 +68,8 @@ int scontrol_ready(struct scontrol *s, struct spur_error *err)
         return 0;
     if (client_open(NULL, &s->client, err) < 0)
         return err->code;
+    if (s->fresh)
+        client_fresh(s->client);
     if (s->verbose)
         fprintf(stderr, "scontrol: cluster %s, which %s names\n", client_hint(s->client)->cluster, client_hint(s->client)->path);
     return cluster_is_own(s->clusters, client_hint(s->client)->cluster, err);
@@ -116,29 +120,84 @@ static int plain(struct scontrol *s, uint16_t type, const char *what)
     return scontrol_ask(s, type, &r.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &reply, NULL, &err) < 0 ? scontrol_failed(s, what, &err) : 0;
 }
 static int run_reconfigure(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; return plain(s, WIRE__MESSAGE_TYPE__RECONFIGURE, "slurm_reconfigure"); }
-static int run_shutdown(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; return plain(s, WIRE__MESSAGE_TYPE__SHUTDOWN, "slurm_shutdown"); }
+/* All controllers of the group; one that is down already is well. */
+static int run_shutdown(struct scontrol *s, int argc, char **argv)
+{
+    Wire__Empty r = WIRE__EMPTY__INIT;
+    struct spur_error err = { 0 };
+    size_t told = 0;
+    void *reply;
 
+    (void)argc, (void)argv;
+    if (scontrol_ready(s, &err) < 0)
+        return scontrol_failed(s, "slurm_shutdown", &err);
+    if (client_hint(s->client)->controller_count < 2)
+        return plain(s, WIRE__MESSAGE_TYPE__SHUTDOWN, "slurm_shutdown");
+    for (size_t i = 0; i < client_hint(s->client)->controller_count; i++) {
+        struct spur_error one = { 0 };
+
+        if (client_call_one(s->client, i, WIRE__MESSAGE_TYPE__SHUTDOWN, &r.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &s->arena, &reply, &one) == 0)
+            told++;
+        else
+            err = one;
+    }
+    return told ? 0 : scontrol_failed(s, "slurm_shutdown", &err);
+}
+
+/* One line a SlurmctldHost, in Slurm's words; in a group, who leads. */
 int scontrol_ping(struct scontrol *s, int argc, char **argv)
 {
     Wire__Empty r = WIRE__EMPTY__INIT;
     struct spur_error err = { 0 };
-    struct config_hint hint;
-    void *reply;
-    int rc;
+    const struct config_hint *hint;
+    const char *leader = NULL;
+    uint64_t fence = 0;
+    bool has_up = false;
 
     (void)argc, (void)argv;
-    rc = scontrol_ask(s, WIRE__MESSAGE_TYPE__PING, &r.base, WIRE__MESSAGE_TYPE__PONG, &wire__pong__descriptor, &reply, NULL, &err);
-    if (rc == 0) {
-        const Wire__Pong *p = reply;
-
-        printf("Slurmctld(primary) at %s is UP\n", p->host ? p->host : "");
-        return 0;
-    }
-    if (config_hint_read(NULL, &hint, &err) < 0)
+    if (scontrol_ready(s, &err) < 0)
         return scontrol_failed(s, "", &err);
-    for (size_t i = 0; i < hint.controller_count; i++)
-        printf("Slurmctld(%s) at %s is DOWN\n", i ? "backup" : "primary", hint.controllers[i].host);
-    return 1;
+    hint = client_hint(s->client);
+    for (size_t i = 0; i < hint->controller_count; i++) {
+        char mode[32] = "primary";
+        void *reply;
+        bool is_up = client_call_one(s->client, i, WIRE__MESSAGE_TYPE__PING, &r.base, WIRE__MESSAGE_TYPE__PONG, &wire__pong__descriptor, &s->arena, &reply, &err) == 0;
+        const Wire__Pong *p = is_up ? reply : NULL;
+
+        if (i)
+            snprintf(mode, sizeof mode, hint->controller_count == 2 ? "backup" : "backup%zu", i);
+        printf("Slurmctld(%s) at %s is %s\n", mode, hint->controllers[i].host, is_up ? "UP" : "DOWN");
+        has_up |= is_up;
+        if (p && p->leader && *p->leader && (!leader || p->fence > fence)) {
+            leader = p->leader;
+            fence = p->fence;
+        }
+    }
+    if (hint->controller_count > 1)
+        printf(leader ? "Leader is %s\n" : "Nobody leads\n", leader);
+    return has_up && leader ? 0 : 1;
+}
+
+/* Another controller leads. Slurm's takes the number of a SlurmctldHost line, 1 when there is none. */
+static int run_takeover(struct scontrol *s, int argc, char **argv)
+{
+    Wire__MemberChangeRequest r = WIRE__MEMBER_CHANGE_REQUEST__INIT;
+    struct spur_error err = { 0 };
+    const struct config_hint *hint;
+    uint32_t line = 1;
+    void *reply;
+
+    if (scontrol_ready(s, &err) < 0)
+        return scontrol_failed(s, "slurm_takeover", &err);
+    hint = client_hint(s->client);
+    if (argc > 0 && (!number_u32(argv[0], &line) || line == 0 || line >= hint->controller_count))
+        return fprintf(stderr, "scontrol: error: takeover %s: a number from 1 to %zu is needed, the place of a SlurmctldHost line behind the first\n", argv[0],
+                       hint->controller_count ? hint->controller_count - 1 : 0), 1;
+    r.verb = WIRE__MEMBER_CHANGE_REQUEST__VERB__TRANSFER;
+    r.name = argc > 0 ? (char *)(uintptr_t)hint->controllers[line].host : NULL;
+    if (scontrol_ask(s, WIRE__MESSAGE_TYPE__MEMBER_CHANGE, &r.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &reply, NULL, &err) < 0)
+        return scontrol_failed(s, "slurm_takeover", &err);
+    return 0;
 }
 
 static int run_wait_job(struct scontrol *s, int argc, char **argv)
@@ -236,7 +295,7 @@ static const struct verb verbs[] = {
     { "help", 1, run_help }, { "exit", 1, run_quit }, { "quit", 4, run_quit },
     { "abort", 5, run_refused }, { "cancel_reboot", 3, run_refused }, { "cluster", 2, run_refused }, { "fsdampeningfactor", 2, run_refused }, { "listpids", 1, run_refused }, { "notify", 1, run_refused },
     { "pidinfo", 3, run_refused }, { "power", 3, run_refused }, { "reboot", 3, run_refused }, { "schedloglevel", 3, run_refused }, { "setdebug", 8, run_refused }, { "setdebugflags", 9, run_refused },
-    { "takeover", 8, run_refused }, { "token", 3, run_refused }, { "errnumstr", 3, run_errnumstr }, { "getent", 3, run_refused }, { "gethost", 4, run_refused }, { "listjobs", 5, run_refused }, { "liststeps", 5, run_refused },
+    { "takeover", 8, run_takeover }, { "token", 3, run_refused }, { "errnumstr", 3, run_errnumstr }, { "getent", 3, run_refused }, { "gethost", 4, run_refused }, { "listjobs", 5, run_refused }, { "liststeps", 5, run_refused },
     { "bbstat", 2, run_refused }, { "dwstat", 2, run_refused },
 };
 
@@ -262,6 +321,8 @@ static int run_words(struct scontrol *s, int argc, char **argv)
     }
     arena_init(&s->arena, 0);
     rc = v->run(s, argc - 1, argv + 1);
+    if (s->client && rc == 0 && v->run == scontrol_show)
+        client_said_age(s->client, "scontrol");
     arena_fini(&s->arena);
     return rc;
 }
@@ -331,7 +392,7 @@ int cmd_scontrol(int argc, char **argv)
     /* Options may stand behind the verb too: scontrol show job -d 12, scontrol show nodes --json. */
     for (int i = first; i < argc; i++) {
         bool *flag = !strcmp(argv[i], "-o") || !strcmp(argv[i], "--oneliner") ? &s.one_line : !strcmp(argv[i], "-d") || !strcmp(argv[i], "-dd") || !strcmp(argv[i], "--details") ? &s.details :
-                     word_starts(argv[i], "--json") ? &s.json : !strcmp(argv[i], "-a") || !strcmp(argv[i], "--all") ? &s.all : !strcmp(argv[i], "-F") || !strcmp(argv[i], "--future") ? &s.future : !strcmp(argv[i], "-Q") || !strcmp(argv[i], "--quiet") ? &s.quiet : NULL;
+                     word_starts(argv[i], "--json") ? &s.json : !strcmp(argv[i], "-a") || !strcmp(argv[i], "--all") ? &s.all : !strcmp(argv[i], "-F") || !strcmp(argv[i], "--future") ? &s.future : !strcmp(argv[i], "-Q") || !strcmp(argv[i], "--quiet") ? &s.quiet : !strcmp(argv[i], "--fresh") ? &s.fresh : NULL;
 
         if (!flag)
             continue;

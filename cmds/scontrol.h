@@ -7,7 +7,7 @@
 #include "client/client.h"
 
 struct scontrol {
-    bool one_line, details, quiet, json, future, all, verbose, is_done;
+    bool fresh, one_line, details, quiet, json, future, all, verbose, is_done;
     const char *clusters;
     struct client *client;
     struct arena arena;             /* of one command */

@@ -57,6 +57,7 @@ TAKE(summary) { UNUSED; SI->summary = true; return 0; }
 TAKE(exact) { UNUSED; SI->exact = true; return 0; }
 TAKE(dead) { UNUSED; SI->dead = true; return 0; }
 TAKE(responding) { UNUSED; SI->responding = true; return 0; }
+TAKE(fresh) { UNUSED; SI->fresh = true; return 0; }
 TAKE(json) { UNUSED; SI->json = true; return 0; }
 TAKE(clusters) { UNUSED; SI->clusters = value; return 0; }
 TAKE(future) { UNUSED; SI->future = true; return 0; }
@@ -76,6 +77,7 @@ static const struct option_row rows[] = {
     { "cluster", 0, OPTION_VALUE, "NAMES", NULL, take_clusters, NULL },
     { "dead", 'd', OPTION_NONE, NULL, NULL, take_dead, "nodes that do not answer" },
     { "exact", 'e', OPTION_NONE, NULL, NULL, take_exact, "a line for each different number of CPUs, memory, ..." },
+    { "fresh", 0, OPTION_NONE, NULL, "SINFO_FRESH", take_fresh, "all that anybody was told before, from the leader" },
     { "future", 'F', OPTION_NONE, NULL, NULL, take_future, "nodes in state FUTURE too" },
     { "hide", 0, OPTION_NONE, NULL, NULL, take_hide, "the opposite of --all" },
     { "iterate", 'i', OPTION_VALUE, "SECONDS", NULL, take_iterate, "again every so many seconds" },
@@ -222,10 +224,13 @@ int cmd_sinfo(int argc, char **argv)
         fprintf(stderr, "sinfo: error: %s\n", err.text);
         rc = 1;
     }
+    if (!rc && s.fresh)
+        client_fresh(c);
     while (!rc) {
         if ((s.is_long || s.iterate_s) && !s.json)
             date_line();
-        rc = look(&s, c);
+        if ((rc = look(&s, c)) == 0)
+            client_said_age(c, "sinfo");
         if (!s.iterate_s || rc)
             break;
         fflush(stdout);

@@ -12,7 +12,7 @@
 struct sinfo {
     struct list nodes, partitions, states;
     const char *format, *names_format, *sort, *clusters;
-    bool no_header, is_long, node_wise, reasons, summary, exact, dead, responding, json, all, reservations, future, verbose;
+    bool no_header, is_long, node_wise, reasons, summary, exact, dead, responding, json, fresh, all, reservations, future, verbose;
     uint32_t iterate_s;
     struct columns columns;
     const char *time_format;

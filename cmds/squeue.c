@@ -33,7 +33,7 @@
 struct squeue {
     struct list jobs, users, names, partitions, accounts, states, nodes, qos, reservations, licenses, steps;
     const char *format, *names_format, *sort, *clusters;
-    bool no_header, is_long, start, show_steps, expand, json, only_state, me, notme, all, no_convert, by_partition, verbose;
+    bool no_header, is_long, start, show_steps, expand, json, fresh, only_state, me, notme, all, no_convert, by_partition, verbose;
     uint32_t iterate_s;
     int64_t over_s, under_s;
     /* while it runs */
@@ -80,6 +80,7 @@ TAKE(no_header) { UNUSED; SQ->no_header = true; return 0; }
 TAKE(long) { UNUSED; SQ->is_long = true; return 0; }
 TAKE(start) { UNUSED; SQ->start = true; return 0; }
 TAKE(expand) { UNUSED; SQ->expand = true; return 0; }
+TAKE(fresh) { UNUSED; SQ->fresh = true; return 0; }
 TAKE(json) { UNUSED; SQ->json = true; return 0; }
 TAKE(clusters) { UNUSED; SQ->clusters = value; return 0; }
 TAKE(me) { UNUSED; SQ->me = true; return 0; }
@@ -112,6 +113,7 @@ static const struct option_row rows[] = {
     { "accounts", 'A', OPTION_VALUE, "LIST", "SQUEUE_ACCOUNT", take_accounts, "jobs of these accounts" },
     { "all", 'a', OPTION_NONE, NULL, "SQUEUE_ALL", take_all, "jobs of hidden partitions too" },
     { "array", 'r', OPTION_NONE, NULL, "SQUEUE_ARRAY", take_expand, "one line a task of a job array" },
+    { "fresh", 0, OPTION_NONE, NULL, "SQUEUE_FRESH", take_fresh, "all that anybody was told before, from the leader" },
     { "hide", 0, OPTION_NONE, NULL, NULL, take_hide, "no jobs of hidden partitions, unless you are root" },
     { "iterate", 'i', OPTION_VALUE, "SECONDS", NULL, take_iterate, "again every so many seconds" },
     { "jobs", 'j', OPTION_MAY_WORD, "LIST", NULL, take_jobs, "these jobs: 12, 12_3, 12_[1-4]; - or a path: ids from there" },
@@ -379,6 +381,8 @@ static int look(struct squeue *q, struct client *c)
         }
         rows_show(&q->rows, stdout);
     }
+    if (rc == 0)
+        client_said_age(c, "squeue");
     if (q->verbose && rc >= 0)
         fprintf(stderr, "squeue: %zu shown of cluster %s, which %s names\n", q->shown, client_hint(c)->cluster, client_hint(c)->path);
     free(uids);
@@ -444,6 +448,8 @@ int cmd_squeue(int argc, char **argv)
         rc = 1;
         goto out;
     }
+    if (q.fresh)
+        client_fresh(c);
     for (;;) {
         if ((q.is_long || q.iterate_s) && !q.json)
             date_line();

@@ -27,7 +27,7 @@
 #define WAIT_MS 600000              /* client_wait: how long the cluster may be away before it gives up */
 #define PAUSE_MS 10                 /* between two rounds, grown by half up to PAUSE_MAX_MS, and half as much again by chance */
 #define PAUSE_MAX_MS 500
-#define HEDGE_MS 500
+#define HEDGE_MS ROUTE_HEDGE_MS
 #define MAJORITY_MS 900
 #define ONE_MS 1500                 /* client_call_one */
 #define AGE_SAID_MS 2000            /* an answer older than this is said to be */
@@ -330,8 +330,6 @@ static int first_answer(struct ask *k, struct frame *f, const uint8_t **body, st
             dialog_close(&c->dialog);
             return SPUR_ELATER;
         }
-    if (c->dialog.fd >= 0)
-        dialog_timeout(&c->dialog, CALL_MS);
     return rc;
 }
 
@@ -460,6 +458,7 @@ int client_stream_keep(struct client *c, uint16_t type, const ProtobufCMessage *
         }
         if (!keep)
             arena_reset(a);
+        dialog_timeout(&c->dialog, CALL_MS);
         /* What was handed over cannot be taken back, so a connection lost here is an error, not a second try. */
         if ((rc = dialog_next(&c->dialog, &f, &body, err)) < 0) {
             disconnect(c, true);

@@ -34,13 +34,17 @@ void dialog_timeout(struct dialog *l, unsigned timeout_ms)
 {
     struct timeval t = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 };
 
-    l->has_timeout = timeout_ms != 0;
+    if (l->has_timeout && l->timeout_ms == timeout_ms)
+        return;
+    l->has_timeout = true;
+    l->timeout_ms = timeout_ms;
     setsockopt(l->fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
 }
 
 static void dialog_up(struct dialog *l, int fd, struct channel *channel, unsigned timeout_ms)
 {
     l->fd = fd;
+    l->has_timeout = false;
     l->channel = channel;
     l->buf = mem_grow(NULL, READ_BYTES, 1);
     dialog_timeout(l, timeout_ms);
@@ -59,7 +63,7 @@ int dialog_local(struct dialog *l, const char *path, unsigned timeout_ms, struct
 }
 
 /* Writes all that the channel has for the wire. */
-static int dialog_flush(struct dialog *l, struct spur_error *err)
+int dialog_flush(struct dialog *l, struct spur_error *err)
 {
     struct str *out = channel_output(l->channel);
     size_t done = 0;
@@ -192,6 +196,23 @@ int dialog_send(struct dialog *l, uint16_t type, const ProtobufCMessage *body, s
     return rc < 0 ? rc : dialog_flush(l, err);
 }
 
+int dialog_post(struct dialog *l, uint16_t type, const void *body, size_t n, size_t limit, struct spur_error *err)
+{
+    int rc = channel_send_bytes(l->channel, type, ++l->seq, body, n, err);
+
+    return rc < 0 || channel_output(l->channel)->len <= limit ? rc : dialog_flush(l, err);
+}
+
+int dialog_any(struct dialog *l, struct frame *f, const uint8_t **body, bool wait, struct spur_error *err)
+{
+    int rc;
+
+    while ((rc = channel_next(l->channel, f, body, err)) == 0 && wait)
+        if ((rc = dialog_read(l, true, err)) < 0)
+            return rc;
+    return rc;
+}
+
 int dialog_next(struct dialog *l, struct frame *f, const uint8_t **body, struct spur_error *err)
 {
     int rc;
@@ -200,7 +221,7 @@ int dialog_next(struct dialog *l, struct frame *f, const uint8_t **body, struct 
         while ((rc = channel_next(l->channel, f, body, err)) > 0)
             if (f->seq == l->seq)           /* what is left of an answer given up before is passed over */
                 return 1;
-        if (rc < 0 || (rc = dialog_read(l, l->has_timeout, err)) < 0)
+        if (rc < 0 || (rc = dialog_read(l, l->timeout_ms != 0, err)) < 0)
             return rc;
     }
 }

@@ -11,7 +11,9 @@
 struct channel;
 struct dialog {
     int      fd;                    /* -1: not connected */
-    bool     is_local, has_timeout;
+    bool     is_local;
+    bool     has_timeout;           /* timeout_ms was set on the socket */
+    unsigned timeout_ms;            /* of each read; 0: none */
     struct channel *channel;
     uint64_t seq;                   /* of the last request */
     char    *buf;                   /* for reading */
@@ -32,6 +34,11 @@ int  dialog_tcp(struct dialog *l, const char *host, uint16_t port, const char *c
 void dialog_timeout(struct dialog *l, unsigned timeout_ms);     /* of each read; 0: none, and then a signal ends a read */
 void dialog_close(struct dialog *l);
 int  dialog_send(struct dialog *l, uint16_t type, const ProtobufCMessage *body, struct spur_error *err);     /* takes the next seq */
+/* For several under way: gathers packed requests (l->seq is then this one's), written when more than `limit` bytes have, or by dialog_flush. */
+int  dialog_post(struct dialog *l, uint16_t type, const void *body, size_t n, size_t limit, struct spur_error *err);
+int  dialog_flush(struct dialog *l, struct spur_error *err);
+/* The next message, whatever it answers: 1. Without `wait` only what has been read already: else 0. */
+int  dialog_any(struct dialog *l, struct frame *f, const uint8_t **body, bool wait, struct spur_error *err);
 /* The next message that answers the last request: 1, or SPUR_ECLOSED, SPUR_ETIMEOUT, SPUR_ELATER (a signal, without timeout only) ... */
 int  dialog_next(struct dialog *l, struct frame *f, const uint8_t **body, struct spur_error *err);
 

@@ -65,6 +65,20 @@ static void add_sock(struct route *r, const char *file)
     add(r, name, str_take(&path), NULL, 0);
 }
 
+/* A group's have their controllers' names: three look-ups are cheaper than a folder's listing. */
+static void add_named_socks(struct route *r)
+{
+    for (size_t i = 0; i < r->hint.controller_count; i++) {
+        struct str path;
+
+        str_init(&path);
+        str_addf(&path, "%s/ctl-%s.sock", r->hint.run_dir, r->hint.controllers[i].host);
+        if (access(path.text, F_OK) == 0)
+            add(r, r->hint.controllers[i].host, str_take(&path), NULL, 0);
+        str_fini(&path);
+    }
+}
+
 static void add_socks(struct route *r)
 {
     DIR *d = opendir(r->hint.run_dir);
@@ -89,7 +103,10 @@ static void complete(struct route *r)
     if (r->has_all)
         return;
     r->has_all = true;
-    add_socks(r);
+    if (route_is_group(r))
+        add_named_socks(r);
+    else
+        add_socks(r);
     for (size_t i = 0; i < r->hint.controller_count; i++)
         add(r, r->hint.controllers[i].host, NULL, *r->hint.controllers[i].addr ? r->hint.controllers[i].addr : r->hint.controllers[i].host, r->hint.port);
 }
@@ -140,7 +157,7 @@ static int dial(struct route *r, const struct target *t, struct dialog *d, unsig
     int rc;
 
     if (t->path)
-        return dialog_local(d, t->path, CALL_MS, err);
+        return dialog_local(d, t->path, route_is_group(r) ? ROUTE_HEDGE_MS : CALL_MS, err);
     if (!r->prover && (rc = prover_open(&r->hint, NULL, &r->prover, err)) < 0) {
         if (access(r->hint.run_dir, F_OK) < 0)      /* where there is the folder of the sockets, a daemon is meant to be: it is down */
             r->refused = *err;
