@@ -95,7 +95,7 @@ void become_leader(struct raft *r)
 
 static bool can_campaign(const struct raft *r)
 {
-    return members_is_voter(r, r->config.self) && !r->is_muted && r->now >= r->quiet_until && !r->receiving.is_installing;
+    return members_is_voter(r, r->config.self) && !r->is_muted && r->now >= r->quiet_until && !r->receiving.is_installing && !r->has_chunk;
 }
 
 static void ask_all(struct raft *r, uint32_t type, uint64_t term, bool by_transfer)

@@ -220,7 +220,8 @@ void log_floor(struct raft *r, uint64_t index)
     l->floor_term = log_term(l, index);
     while (gone < l->run_count && (gone + 1 < l->run_count ? l->runs[gone + 1].first : l->last + 1) <= index + 1)
         gone++;
-    memmove(l->runs, l->runs + gone, (l->run_count - gone) * sizeof *l->runs);
+    if (gone)
+        memmove(l->runs, l->runs + gone, (l->run_count - gone) * sizeof *l->runs);
     l->run_count -= gone;
     if (l->run_count && l->runs[0].first <= index)
         l->runs[0].first = index + 1;
@@ -284,7 +285,8 @@ bool log_written(struct raft *r, uint64_t seq)
             l->durable = l->writes[n].last;
         n++;
     }
-    memmove(l->writes, l->writes + n, (l->write_count - n) * sizeof *l->writes);
+    if (n)
+        memmove(l->writes, l->writes + n, (l->write_count - n) * sizeof *l->writes);
     l->write_count -= n;
     if (seq > l->written_seq)
         l->written_seq = seq;
