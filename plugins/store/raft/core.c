@@ -137,7 +137,7 @@ struct raft *raft_create(const struct raft_config *config, const struct raft_res
         r->is_hard_dirty = true;
     }
     RAFT_MUST(restored->applied <= r->log.last);
-    for (uint64_t i = r->log.floor + 1; i <= restored->applied; i++)
+    for (uint64_t i = r->log.mem_first; i <= restored->applied; i++)
         r->log.uncommitted_bytes -= log_row(&r->log, i)->n;
     r->commit = r->handed = r->applied = restored->applied;
     log_evict(r);
