@@ -20,6 +20,7 @@
 #include "cmds/cluster.h"
 #include "cmds/sandbox.h"
 #include "config/config.h"
+#include "config/reader.h"
 #include "hardware/rig.h"
 
 /* ---- files ---------------------------------------------------------------------------------------------------------------- */
@@ -263,7 +264,8 @@ static int conf_site(struct sandbox *s, struct str *conf, struct str *gres, stru
         "SlurmctldLogFile", "SlurmdLogFile", "SlurmctldPidFile", "SlurmdPidFile", "SlurmSchedLogFile", "StoreType", "Prolog", "Epilog",
         "PrologSlurmctld", "EpilogSlurmctld", "HealthCheckProgram", "MailProg", NULL };
     struct config *cfg;
-    char *text, *line, *cursor;
+    char *text, *line, *cursor, path[1024];
+    int rc = 0;
 
     if (config_load(s->conf, false, &cfg, err) < 0)
         return err->code;
@@ -291,13 +293,17 @@ static int conf_site(struct sandbox *s, struct str *conf, struct str *gres, stru
     str_add(conf, s->extra.text);
     if (cfg->gres_text)
         str_add(gres, cfg->gres_text);
+    if (cfg->topology_text) {
+        snprintf(path, sizeof path, "%s/%s", s->dir, topology_is_yaml(cfg->topology_text) ? "topology.yaml" : "topology.conf");
+        rc = sandbox_file_put(path, cfg->topology_text, err);
+    }
     config_free(cfg);
-    return 0;
+    return rc;
 }
 
 static int conf_for(const struct sandbox *s, const char *name, bool is_controller, struct spur_error *err)
 {
-    static const char *const shared[] = { "slurm.conf", "gres.conf", "topology.conf", "cgroup.conf", NULL };
+    static const char *const shared[] = { "slurm.conf", "gres.conf", "topology.conf", "topology.yaml", "cgroup.conf", NULL };
     char path[1100], target[1100];
     struct str spur;
     int rc;

@@ -466,12 +466,6 @@ static int show_reservations(struct scontrol *s, int argc, char **argv)
     (void)argv;
     return argc > 0 ? (printf("Reservation %s not found\n", argv[0]), 1) : show_none(s, "No reservations in the system");
 }
-static int show_topology(struct scontrol *s, int argc, char **argv)
-{
-    (void)s, (void)argc, (void)argv;
-    fprintf(stderr, "scontrol: error: not supported yet: show topology\n");
-    return 1;
-}
 static int show_licenses(struct scontrol *s, int argc, char **argv) { (void)argc, (void)argv; return show_none(s, "No licenses configured in Slurm."); }
 
 int scontrol_show(struct scontrol *s, int argc, char **argv)
@@ -480,7 +474,7 @@ int scontrol_show(struct scontrol *s, int argc, char **argv)
         { "jobs", 1, show_jobs }, { "jobid", 4, show_jobs }, { "nodes", 1, show_nodes }, { "nodename", 5, show_nodes }, { "partitions", 1, show_partitions }, { "partitionname", 10, show_partitions },
         { "config", 2, show_config }, { "steps", 3, show_steps }, { "stepid", 5, show_steps }, { "hostnames", 5, show_hostnames }, { "hostlistsorted", 9, show_hostlistsorted },
         { "hostlist", 5, show_hostlist }, { "daemons", 2, show_daemons }, { "reservations", 1, show_reservations }, { "licenses", 1, show_licenses },
-        { "aliases", 1, show_aliases }, { "topology", 1, show_topology } };
+        { "aliases", 1, show_aliases }, { "topology", 1, scontrol_show_topology } };
     const struct verb *v;
     char *equals;
 

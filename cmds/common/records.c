@@ -190,10 +190,15 @@ static void job_times(struct record *r, const Wire__JobInfo *j, const Wire__JobS
 /* One node's share, without its name: nodes of equal shares stand on one line. */
 static void share_print(const Wire__NodeAlloc *a, struct str *out)
 {
-    struct bitmap cores = { a->n_cores * 64, a->cores };
+    struct bitmap cores = { a->n_cores * 64, a->cores }, cpus;
+    size_t threads = a->threads_per_core ? a->threads_per_core : 1;
 
+    bitmap_init(&cpus, cores.bits * threads);
+    for (size_t c = bitmap_first(&cores); c < cores.bits; c = bitmap_next(&cores, c))
+        bitmap_set_range(&cpus, c * threads, (c + 1) * threads - 1);
     str_add(out, " CPU_IDs=");
-    bitmap_print(&cores, out);
+    bitmap_print(&cpus, out);
+    bitmap_fini(&cpus);
     str_addf(out, " Mem=%" PRIu64 " GRES=", a->mem_mib);
     for (size_t k = 0; k < a->n_gres; k++) {
         const Wire__GresAlloc *g = a->gres[k];
@@ -382,6 +387,13 @@ void record_job(struct record *r, const Wire__JobInfo *j, bool details)
         record_line(r);
         record_pair(r, "Placement", "%s", j->why_there);
     }
+    if (details && (j->has_share_permille || (j->leaves && *j->leaves))) {
+        record_line(r);
+        if (j->has_share_permille)
+            record_pair(r, "GpuLinkShare", "%u.%u%%", j->share_permille / 10, j->share_permille % 10);
+        if (j->leaves && *j->leaves)
+            record_pair(r, "Leaves", "%s", j->leaves);
+    }
 }
 
 void record_node(struct record *r, const Wire__NodeInfo *n, bool details)
@@ -408,7 +420,7 @@ void record_node(struct record *r, const Wire__NodeInfo *n, bool details)
     record_pair(r, "ActiveFeatures", "%s", or_null(n->features));
     record_line(r);
     record_pair(r, "Gres", "%s", or_null(n->gres));
-    if (details) {
+    if (details || (n->gres && *n->gres)) {      /* without devices as Slurm, which shows the line with -d alone */
         record_line(r);
         record_pair(r, "GresUsed", "%s", or_null(n->gres_used));
     }

@@ -330,7 +330,14 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
     if (fields & JOB_FIELD_ALLOCS) {
         m->allocs = arena_alloc(a, (j->alloc_count + 1u) * sizeof *m->allocs);
         for (uint32_t i = 0; i < j->alloc_count; i++)
-            m->allocs[m->n_allocs++] = alloc_to_wire(s, &j->allocs[i], a);
+        {
+            Wire__NodeAlloc *w = m->allocs[m->n_allocs++] = alloc_to_wire(s, &j->allocs[i], a);
+
+            if (w->node < s->node_count) {
+                w->has_threads_per_core = true;
+                w->threads_per_core = s->nodes[w->node].conf->threads_per_core;
+            }
+        }
     }
     if (fields & JOB_FIELD_TEXTS) {
         m->reason_text = pending ? j->advice_text : j->reason_text;
