@@ -21,7 +21,7 @@ struct sandbox {
     char topology[4096];            /* file of --gpus, "" without */
     uint32_t controllers, nodes, cpus;
     const char *gpus, *conf, *at;   /* --gpus, --conf, --at; NULL: none */
-    struct str extra;               /* --set lines */
+    struct str extra, spur;         /* --set lines for slurm.conf, --spur lines for the controllers' spur.conf */
 };
 
 /* ---- sandbox_conf.c: files ---- */
