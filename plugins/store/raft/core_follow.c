@@ -37,8 +37,8 @@ static struct raft_message *reply_new(struct raft *r)
         m->match = r->log.durable;
     if (RAFT_FAULT(ACK_UNWRITTEN))
         m->match = r->matched;
-    m->hint_index = r->log.last;
-    m->hint_term = log_term(&r->log, r->log.last);
+    m->hint_index = r->matched;         /* not the log's last: a tail of old would hide that an append was lost */
+    m->hint_term = log_term(&r->log, r->matched);
     return m;
 }
 
