@@ -21,7 +21,7 @@ struct sandbox {
     char topology[4096];            /* file of --gpus, "" without */
     uint32_t controllers, nodes, cpus;
     const char *gpus, *conf, *at;   /* --gpus, --conf, --at; NULL: none */
-    struct str extra, spur;         /* --set lines for slurm.conf, --spur lines for the controllers' spur.conf */
+    struct str extra;               /* --set lines */
 };
 
 /* ---- sandbox_conf.c: files ---- */

@@ -322,8 +322,6 @@ static int conf_for(const struct sandbox *s, const char *name, bool is_controlle
              is_controller ? "" : "/", is_controller ? "" : name, s->dir, name);
     if (s->topology[0])
         str_addf(&spur, "emulate_topology = \"%s\"\n", s->topology);
-    if (is_controller)
-        str_add(&spur, s->spur.text);
     snprintf(path, sizeof path, "%s/etc/%s/spur.conf", s->dir, name);
     rc = sandbox_file_put(path, spur.text, err);
     str_fini(&spur);
