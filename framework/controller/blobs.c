@@ -179,6 +179,17 @@ const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n)
     return x->data;
 }
 
+bool blobs_has(struct ctl *c, const uint8_t hash[32])
+{
+    struct blob *x = table_get(&c->blobs->cache, blob_key(hash));
+    char name[65];
+
+    if (x && memcmp(x->hash, hash, 32) == 0)
+        return true;
+    blob_name(hash, name);
+    return faccessat(c->blobs->dir, name, F_OK, 0) == 0;
+}
+
 struct blobs_check { struct ctl *c; int missing; };
 
 static void blobs_check_one(void *arg, const uint8_t hash[32])

@@ -30,6 +30,7 @@
 struct proposer;
 struct alarms;
 struct blobs;
+struct fetch;
 struct names;
 struct waits;
 struct group;
@@ -66,6 +67,7 @@ struct ctl {
     struct proposer *proposer;
     struct alarms  *alarms;
     struct blobs   *blobs;
+    struct fetch   *fetch;
     struct names   *names;
     struct waits   *waits;
     struct query   *waiting;            /* reads that wait for an entry */
@@ -202,9 +204,19 @@ void blobs_destroy(struct ctl *c);
 void blobs_put(struct ctl *c, const uint8_t hash[32], const void *data, size_t n);      /* from a committed entry */
 /* Borrowed until the next call; NULL when it is not there. */
 const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n);
+bool blobs_has(struct ctl *c, const uint8_t hash[32]);                                  /* without a look inside */
 int  blobs_sync(struct ctl *c, struct spur_error *err);                                 /* before a snapshot cuts the log */
 void blobs_drop(struct ctl *c, const uint8_t hash[32]);                                 /* no job names it any more */
 void blobs_sweep(struct ctl *c);                                                        /* drop those that no job names */
+
+/* fetch.c: blobs that are missing here come from another controller. */
+void fetch_create(struct ctl *c);
+void fetch_destroy(struct ctl *c);
+void fetch_blobs(struct ctl *c);                /* something may be missing: after a snapshot of another member, or at a launch */
+bool fetch_is(const struct ctl *c, const struct rpc_conn *conn);        /* this connection is the one that blobs come over */
+void fetch_opened(struct ctl *c, struct rpc_conn *conn);
+void fetch_message(struct ctl *c, const struct frame *m, const uint8_t *body);
+void fetch_closed(struct ctl *c, const struct spur_error *why);
 
 /* names.c: user and group names and the groups of a user, looked up off the loop and kept for five minutes. */
 struct named { uint32_t uid, gid; char *user, *group; uint32_t *groups; char **group_names; size_t group_count; int64_t until_ms; };

@@ -536,6 +536,24 @@ static void handle_script(struct ctl *c, struct request *r)
     request_free(r);
 }
 
+static void handle_blob(struct ctl *c, struct request *r)
+{
+    const Wire__BlobRequest *m = r->message;
+    Wire__Blob reply = WIRE__BLOB__INIT;
+    struct spur_error err = { 0 };
+    const uint8_t *data = m->hash.len == 32 ? blobs_get(c, m->hash.data, &reply.data.len) : NULL;
+
+    if (!data) {
+        spur_fail(&err, SPUR_ENOTFOUND, "no such script or environment here");
+        request_refuse(c, r, &err, 0);
+        return;
+    }
+    reply.data.data = (uint8_t *)(uintptr_t)data;
+    reply.hash = m->hash;
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__SCRIPT_TEXT, r->seq, &reply.base);
+    request_free(r);
+}
+
 static void handle_register(struct ctl *c, struct request *r)
 {
     struct peer *p = ctl_peer(c, r->conn);
@@ -574,7 +592,7 @@ enum whose { LEADER, EACH, HAVING };
     X(NODE_UPDATE, node_update_request, handle_node_update, LEADER) X(PARTITION_UPDATE, partition_update_request, handle_partition_update, LEADER) \
     X(STEP_CREATE, step_request, handle_step_create, LEADER) X(RECONFIGURE, empty, handle_reconfigure, LEADER) X(SHUTDOWN, empty, handle_shutdown, HAVING) \
     X(WAIT, wait_request, handle_wait, LEADER) X(CONFIG_FILES, empty, handle_config_files, HAVING) X(SCRIPT, script_request, handle_script, LEADER) \
-    X(VOUCH, vouch_request, NULL, EACH) X(MEMBERS, empty, handle_members, HAVING) X(MEMBER_CHANGE, member_change_request, handle_member_change, HAVING) \
+    X(VOUCH, vouch_request, NULL, EACH) X(BLOB, blob_request, handle_blob, HAVING) X(MEMBERS, empty, handle_members, HAVING) X(MEMBER_CHANGE, member_change_request, handle_member_change, HAVING) \
     X(REGISTER, register_request, handle_register, LEADER) X(HEARTBEAT, heartbeat, handle_heartbeat, LEADER) X(REPORT, report, handle_report, LEADER) \
     X(JOBS, jobs_request, NULL, HAVING) X(NODES, nodes_request, NULL, HAVING) X(PARTITIONS, empty, NULL, HAVING) X(CONFIG, empty, NULL, HAVING) \
     X(STEPS, steps_request, NULL, HAVING) X(STATS, empty, NULL, HAVING)
@@ -614,6 +632,10 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
     struct spur_error err = { 0 };
     struct request *r;
 
+    if (fetch_is(c, conn)) {
+        fetch_message(c, f, body);
+        return;
+    }
     slurm_user(c);
     p->rank = c->state->config ? admit_rank(c->state, who) : RANK_USER;
     if (!h || admit_message(f->type, who, p->rank, &err) < 0) {
@@ -658,8 +680,13 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
 void dispatch_opened(void *ctl, struct rpc_conn *conn)
 {
     struct ctl *c = ctl;
-    struct peer *p = mem_alloc(sizeof *p);
+    struct peer *p;
 
+    if (fetch_is(c, conn)) {
+        fetch_opened(c, conn);
+        return;
+    }
+    p = mem_alloc(sizeof *p);
     p->conn = conn;
     p->number = ++c->next_conn;
     rpc_set_user(conn, p);
@@ -686,6 +713,10 @@ void dispatch_closed(void *ctl, struct rpc_conn *conn, const struct spur_error *
     struct ctl *c = ctl;
     struct peer *p = rpc_user(conn);
 
+    if (fetch_is(c, conn)) {
+        fetch_closed(c, why);
+        return;
+    }
     if (!p) {
         if (why && why->code)
             log_line(SPUR_LOG_WARN, "%s", why->text);

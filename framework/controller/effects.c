@@ -66,6 +66,16 @@ static void effect_step_nodes(const struct ctl *c, Wire__Launch *l, const struct
     }
 }
 
+/* In a group only: a member that got a snapshot may still be without it. Alone, a blob that is gone is gone, and the agent says what that means. */
+static bool effect_lacks_blob(struct ctl *c, const struct job *j, const struct step *st)
+{
+    if (!loader_can(c->store, SPUR_CAP_REPLICATED))
+        return false;
+    if (st)
+        return st->has_env && !blobs_has(c, st->env_hash);
+    return (j->has_script && !blobs_has(c, j->script_hash)) || (j->has_env && !blobs_has(c, j->env_hash));
+}
+
 /* Sends one step (or the batch script, st NULL) of a job to one of its nodes. Nodes that are not connected get it when they register. */
 static void effect_launch(struct ctl *c, const struct job *j, const struct step *st, uint32_t rank)
 {
@@ -80,6 +90,10 @@ static void effect_launch(struct ctl *c, const struct job *j, const struct step 
 
     if (!agent)
         return;
+    if (effect_lacks_blob(c, j, st)) {      /* after the fetch everything that is not confirmed is sent again */
+        fetch_blobs(c);
+        return;
+    }
     arena_init(&a, 0);
     l.spec = job_spec(j, &a);
     l.job = job_info(c->state, j, ~UINT64_C(0), clock_wall_ms() / 1000, &a);

@@ -355,6 +355,8 @@ static int store_snapshot_read(void *arg, uint64_t index, const struct spur_stor
     c->clock_boot = 0;
     if (c->is_started)
         ctl_config_followed(c);
+    if (c->is_started)
+        fetch_blobs(c);
     return 0;
 }
 
@@ -373,6 +375,7 @@ static void ctl_finish(struct ctl *c)
     query_waiting_drop(c);
     group_destroy(c);
     rpc_destroy(c->rpc);
+    fetch_destroy(c);
     c->rpc = NULL;
     uv_close((uv_handle_t *)&c->flush, NULL);
     uv_close((uv_handle_t *)&c->again, NULL);
@@ -593,6 +596,7 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     table_init(&c->watches);
     alarms_create(c);
     group_create(c);
+    fetch_create(c);
     proposer_create(c);
     waits_create(c);
     names_create(c);
@@ -610,6 +614,8 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     if (blobs_create(c, err) < 0 || c->store_ops->start(c->store->self, &c->events, err) < 0)
         return err->code;
     c->is_started = true;
+    if (loader_can(c->store, SPUR_CAP_REPLICATED))
+        fetch_blobs(c);
     return ctl_listen(c, line, err);
 }
 
