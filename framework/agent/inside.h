@@ -84,6 +84,7 @@ struct agent {
     struct spool *spool;
     struct seen seen;
     int      spool_fd;              /* SlurmdSpoolDir */
+    char     spool_fault[200];      /* it has no room: the node drains with this reason and takes no step; "": it has */
     struct identity *nodes; size_t count;
     bool     is_emulated, is_stopping, foreground;
     uint64_t config_version;
@@ -106,6 +107,7 @@ void node_register(struct identity *n);                     /* again, when the i
 /* Puts the report into the spool and on the wire; `then` runs when it is durable. */
 void node_report(struct identity *n, Wire__Report *r, void (*then)(void *arg, uint64_t number), void *arg);
 void node_report_text(struct identity *n, Wire__Report__Kind kind, uint32_t job_id, uint32_t step_id, uint32_t attempt, int status, const char *text);
+void node_check_spool(struct agent *a);                     /* looks for room, and registers anew when that has changed */
 void node_connected(struct agent *a, struct rpc_conn *c);
 void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, const uint8_t *body);
 void agent_config(struct agent *a, const Wire__ConfigFiles *files);     /* the leader's configuration has changed */

@@ -37,6 +37,25 @@ static void refuse(struct identity *n, uint32_t job_id, uint32_t step_id, uint32
     node_report_text(n, WIRE__REPORT__KIND__LAUNCH_FAILED, job_id, step_id, attempt, 1 << 8, text);
 }
 
+/* It is this node that cannot: the job goes back to the queue. */
+static void refuse_for_node(struct identity *n, uint32_t job_id, uint32_t step_id, uint32_t attempt, const char *text)
+{
+    Wire__Report r = WIRE__REPORT__INIT;
+    char step[16];
+
+    log_line(SPUR_LOG_ERROR, "%s: job %u.%s cannot start here: %s", n->name, job_id, step_text(step_id, step), text);
+    r.node = (char *)(uintptr_t)n->name;
+    r.kind = WIRE__REPORT__KIND__LAUNCH_FAILED;
+    r.job_id = job_id;
+    r.has_step_id = r.has_status = r.has_wall_ms = r.has_node_fault = r.node_fault = 1;
+    r.step_id = step_id;
+    r.attempt = attempt;
+    r.status = 1 << 8;
+    r.text = (char *)(uintptr_t)text;
+    r.wall_ms = clock_wall_ms();
+    node_report(n, &r, NULL, NULL);
+}
+
 /* ---- order ---- */
 
 static void order_env_set(void *arg, const char *name, const char *value)
@@ -205,12 +224,20 @@ static void verified(struct identity *n, const Wire__Launch *l)
         refuse(n, c->job_id, c->step_id, c->attempt, err.text);
         goto out;
     }
+    node_check_spool(a);                /* registers with the reason first, so the job does not come back here */
+    if (*a->spool_fault) {
+        refuse_for_node(n, c->job_id, c->step_id, c->attempt, a->spool_fault);
+        goto out;
+    }
     seen_add(&a->seen, c->job_id, c->step_id, c->attempt, node_hash(n), c->expires_wall_ms);
     s = step_create(n, c);
     if (a->is_emulated) {
         emulate_launch(s, l);
-    } else if (start_supervisor(n, s, l, c, index, &err) < 0) {
-        refuse(n, c->job_id, c->step_id, c->attempt, err.text);
+    } else if ((rc = start_supervisor(n, s, l, c, index, &err)) < 0) {
+        if (rc == SPUR_ENOSPACE)
+            refuse_for_node(n, c->job_id, c->step_id, c->attempt, err.text);
+        else
+            refuse(n, c->job_id, c->step_id, c->attempt, err.text);
         step_end(s);
     }
 out:

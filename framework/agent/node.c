@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sodium.h>
+#include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
@@ -21,6 +22,9 @@
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS  3000
 #define BEATS_LOST       2
+#define SPOOL_FREE_MIN   (1u << 20)
+#define SPOOL_FREE_AGAIN (2u << 20)
+#define SPOOL_FILES_MIN  16
 #define DIAL_NEXT_MS     1000
 #define DIALS_MAX        3
 #define REGISTER_MS      10000      /* for the answer to a registration */
@@ -116,6 +120,8 @@ void node_register(struct identity *n)
     if (!n->conn)
         return;
     inv = *n->inventory;
+    if (!inv.fault && *n->agent->spool_fault)
+        inv.fault = n->agent->spool_fault;
     inv.n_steps = count = steps_running(n, &inv.steps);
     inv.has_start_wall_s = 1;
     inv.start_wall_s = n->agent->start_wall_ms / 1000;
@@ -128,6 +134,28 @@ void node_register(struct identity *n)
     for (size_t i = 0; i < count; i++)
         free(inv.steps[i]);
     free(inv.steps);
+}
+
+/* A step needs a folder and the report of its end; a node that has no room for them would let one job after the other fail. */
+void node_check_spool(struct agent *a)
+{
+    struct statvfs vfs;
+    uint64_t most = *a->spool_fault ? SPOOL_FREE_AGAIN : SPOOL_FREE_MIN;
+    bool was_full = *a->spool_fault, is_full;
+
+    if (a->is_emulated || fstatvfs(a->spool_fd, &vfs) < 0)
+        return;
+    is_full = (uint64_t)vfs.f_bavail * vfs.f_frsize < most || (vfs.f_files && vfs.f_favail < SPOOL_FILES_MIN);
+    if (is_full == was_full)
+        return;
+    if (is_full)
+        snprintf(a->spool_fault, sizeof a->spool_fault, "SlurmdSpoolDir %.100s is full", a->set->spool_dir);
+    else
+        a->spool_fault[0] = '\0';
+    log_line(is_full ? SPUR_LOG_ERROR : SPUR_LOG_INFO, "%s", is_full ? a->spool_fault : "SlurmdSpoolDir has room again");
+    for (size_t i = 0; i < a->count; i++)
+        if (a->nodes[i].registered)
+            node_register(&a->nodes[i]);
 }
 
 static void send_spooled(struct identity *n, const struct spooled *e)
@@ -162,6 +190,7 @@ static void heartbeat(struct identity *n)
     h.n_loads = 1;
     h.loads = &row;
     seen_prune(&n->agent->seen, clock_wall_ms());
+    node_check_spool(n->agent);
     n->beats_unanswered++;
     rpc_send(n->conn, WIRE__MESSAGE_TYPE__HEARTBEAT, ++n->seq, &h.base);
     if (n->has_unsent)

@@ -80,6 +80,15 @@ static void rewrite(struct seen *s)
     s->appended = 0;
 }
 
+/* 21 bytes at the beginning, within one sector: there whole or not. */
+static int fence_keep(const struct seen *s, uint64_t fence)
+{
+    char text[32];
+    int n = snprintf(text, sizeof text, "%020llu\n", (unsigned long long)fence);
+
+    return pwrite(s->fence_fd, text, (size_t)n, 0) == n && fdatasync(s->fence_fd) == 0 ? 0 : -1;
+}
+
 int seen_open(struct seen *s, int folder_fd, int64_t now_wall_ms, struct spur_error *err)
 {
     uint8_t *data = NULL;
@@ -87,7 +96,7 @@ int seen_open(struct seen *s, int folder_fd, int64_t now_wall_ms, struct spur_er
 
     memset(s, 0, sizeof *s);
     s->folder_fd = folder_fd;
-    s->fd = -1;
+    s->fd = s->fence_fd = -1;
     reindex(s, 16);
     if (folder_fd < 0)
         return 0;
@@ -100,6 +109,9 @@ int seen_open(struct seen *s, int folder_fd, int64_t now_wall_ms, struct spur_er
         }
     }
     free(data);
+    s->fence_fd = openat(folder_fd, FENCE_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (s->fence_fd < 0 || fence_keep(s, s->fence) < 0)
+        return spur_fail(err, errno == ENOSPC ? SPUR_ENOSPACE : SPUR_EIO, "cannot write the file %s in the spool: %s", FENCE_FILE, strerror(errno));
     if (folder_read(folder_fd, SEEN_FILE, SEEN_MAX, &data, &n, err) == 0)
         for (size_t at = 0; at + sizeof(struct seen_row) <= n; at += sizeof(struct seen_row)) {
             struct seen_row row;
@@ -119,25 +131,23 @@ void seen_close(struct seen *s)
 {
     if (s->fd >= 0)
         close(s->fd);
+    if (s->fence_fd >= 0)
+        close(s->fence_fd);
     free(s->rows);
     free(s->index);
     memset(s, 0, sizeof *s);
-    s->fd = -1;
+    s->fd = s->fence_fd = -1;
 }
 
 int seen_fence(struct seen *s, uint64_t fence, struct spur_error *err)
 {
-    char text[32];
-    int rc;
-
     if (fence < s->fence)
         return spur_fail(err, SPUR_ESTALE, "fencing number %llu is lower than %llu, which this node has seen: an old leader speaks",
                          (unsigned long long)fence, (unsigned long long)s->fence);
     if (fence == s->fence)
         return 0;
-    snprintf(text, sizeof text, "%llu\n", (unsigned long long)fence);
-    if (s->folder_fd >= 0 && (rc = folder_write(s->folder_fd, FENCE_FILE, text, strlen(text), 0600, true, err)) < 0)
-        return rc;
+    if (s->fence_fd >= 0 && fence_keep(s, fence) < 0)
+        return spur_fail(err, SPUR_EIO, "cannot keep the fencing number in the spool: %s", strerror(errno));
     s->fence = fence;
     return 0;
 }

@@ -13,6 +13,7 @@
 
 struct seen_row;
 struct seen {
+    int      fence_fd;                  /* -1: memory only */
     int      folder_fd, fd;             /* fd: append to the file of attempts; -1: memory only (emulated nodes) */
     uint64_t fence;
     struct seen_row *rows; uint32_t count, room;
@@ -23,7 +24,8 @@ struct seen {
 /* folder_fd -1: nothing on disk. Rows whose credential has expired are dropped. */
 int  seen_open(struct seen *s, int folder_fd, int64_t now_wall_ms, struct spur_error *err);
 void seen_close(struct seen *s);
-/* A number not lower than any before: 0, and kept on disk before this returns when it is higher. SPUR_ESTALE. */
+/* A number not lower than any before: 0, and kept on disk before this returns when it is higher. SPUR_ESTALE. The file is written in place and has its room since
+ * the start, so that a full disk does not shut the node out when another controller leads. */
 int  seen_fence(struct seen *s, uint64_t fence, struct spur_error *err);
 bool seen_has(const struct seen *s, uint32_t job_id, uint32_t step_id, uint32_t attempt, uint32_t node);
 /* node: hash of the node's name for emulated nodes, 0 else. Written, not synced: a crash of the machine ends the steps too. */

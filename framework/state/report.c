@@ -73,8 +73,8 @@ static void report_failed(struct doing *d, struct job *j, struct node_alloc *a, 
 
     if (sa)
         step_ended_on(d, j, st, sa, detail.status ? detail.status : 1 << 8, false);
-    if (batch && j->is_batch && a == j->allocs)
-        job_happens(d, j, JOB_LAUNCH_FAILED_, &detail);
+    if (batch && j->is_batch && a == j->allocs)         /* nothing of it has run: a node that is not well eats no jobs, whatever they say of requeueing */
+        job_happens(d, j, r->has_node_fault && r->node_fault && !a->started ? JOB_REQUEUE_ : JOB_LAUNCH_FAILED_, &detail);
 }
 
 static void report_gone(struct doing *d, struct job *j, struct node_alloc *a)
