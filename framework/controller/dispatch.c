@@ -233,8 +233,12 @@ static const char *request_never(struct ctl *c, struct request *r, const Wire__J
             is_asked = true;
             continue;
         }
-        room = placement_room(c->state, &r->arena, ask.max_nodes);
-        rc = c->plugins.select->place(c->plugins.select_self, state_view(c->state), &ask, room, &err);
+        if (SPUR_HAS(c->plugins.select, could)) {
+            rc = c->plugins.select->could(c->plugins.select_self, state_view(c->state), &ask, &err);
+        } else {
+            room = placement_room(c->state, &r->arena, ask.max_nodes);
+            rc = c->plugins.select->place(c->plugins.select_self, state_view(c->state), &ask, room, &err);
+        }
         is_asked = true;
         fits = !spur_select_is_never(rc);
     }

@@ -10,6 +10,7 @@
 
 struct overlay {
     struct spur_view view;
+    struct view_log log;
     struct spur_node_view *nodes;
     uint64_t *words;
     struct spur_gres_view *gres;
@@ -49,6 +50,7 @@ static struct overlay *overlay_from(const struct spur_view *view, const struct s
     o->view = *view;
     o->view.nodes = o->nodes;
     o->view.is_overlay = true;
+    view_log_restart(&o->view, &o->log);
     return o;
 }
 
@@ -73,6 +75,7 @@ void overlay_destroy(struct overlay *o)
     free(o->words);
     free(o->gres);
     free(o->threads);
+    free(o->log.nodes);
     free(o->core_at);
     free(o);
 }
@@ -160,6 +163,7 @@ void overlay_release(struct overlay *o, const struct node_alloc *allocs, uint32_
         if (a->gone || a->node >= o->view.node_count)
             continue;
         n = &o->nodes[a->node];
+        view_log_add(&o->view, &o->log, a->node);
         for (size_t c = bitmap_first(&a->cores); c < a->cores.bits && c < (size_t)n->core_words * 64; c = bitmap_next(&a->cores, c), at++)
             core_give(o, n, (uint32_t)c, a->threads ? a->threads[at] : per_core(n));
         cpus_count(o, n);
@@ -188,6 +192,7 @@ void overlay_take_allocs(struct overlay *o, const struct node_alloc *allocs, uin
         if (a->node >= o->view.node_count)
             continue;
         n = &o->nodes[a->node];
+        view_log_add(&o->view, &o->log, a->node);
         for (size_t c = bitmap_first(&a->cores); c < a->cores.bits && c < (size_t)n->core_words * 64; c = bitmap_next(&a->cores, c), at++)
             left -= core_take(o, n, (uint32_t)c, a->threads ? a->threads[at] : left < per_core(n) ? left : per_core(n));
         cpus_count(o, n);
@@ -215,6 +220,7 @@ void overlay_take(struct overlay *o, const struct spur_placement *p, const struc
         if (pick->node >= o->view.node_count)
             continue;
         n = &o->nodes[pick->node];
+        view_log_add(&o->view, &o->log, pick->node);
         for (uint32_t c = 0; c < pick->core_words * 64 && c < n->core_words * 64; c++)
             if (pick->cores[c / 64] >> (c % 64) & 1)
                 left -= core_take(o, n, c, left < per_core(n) ? left : per_core(n));
@@ -240,6 +246,7 @@ void overlay_meet(struct overlay *to, const struct overlay *with)
 {
     if (to->view.node_count != with->view.node_count || to->word_count != with->word_count || to->gres_count != with->gres_count)
         return;
+    view_log_restart(&to->view, &to->log);
     for (size_t i = 0; i < to->word_count; i++)
         to->words[i] &= with->words[i];
     for (size_t i = 0; !to->cores_whole && i < to->core_count; i++)

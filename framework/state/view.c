@@ -14,6 +14,36 @@ static uint32_t words_of(const struct node *n)
     return (uint32_t)bitmap_words(node_cores(n));
 }
 
+uint64_t view_serial(void)
+{
+    static uint64_t last;       /* of the process: a plugin outlives a state that was replaced by a snapshot */
+
+    return ++last;
+}
+
+void view_log_restart(struct spur_view *view, struct view_log *log)
+{
+    log->count = 0;
+    view->serial = view_serial();
+    view->log = log->nodes;
+    view->log_count = 0;
+}
+
+void view_log_add(struct spur_view *view, struct view_log *log, uint32_t i)
+{
+    if (log->count >= 2 * (view->node_count + 512u)) {
+        view_log_restart(view, log);
+        return;
+    }
+    if (log->count == log->room) {
+        log->room = log->room ? log->room * 2 : 64;
+        log->nodes = mem_grow(log->nodes, log->room, sizeof *log->nodes);
+    }
+    log->nodes[log->count++] = i;
+    view->log = log->nodes;
+    view->log_count = log->count;
+}
+
 void view_free(struct state *s)
 {
     struct view_base *v = s->priv->view;
@@ -24,6 +54,7 @@ void view_free(struct state *s)
     free(v->words);
     free(v->gres);
     free(v->threads);
+    free(v->log.nodes);
     table_fini(&v->classes);
     arena_fini(&v->texts);
     bitmap_fini(&v->dirty);
@@ -212,7 +243,8 @@ static void view_make(struct state *s)
     arena_init(&v->texts, 0);
     for (uint32_t i = 0; i < s->node_count; i++)
         node_place(s, v, i);
-    v->view = (struct spur_view){ .size = sizeof v->view, .node_size = sizeof *v->nodes, .nodes = v->nodes, .node_count = s->node_count };
+    v->view = (struct spur_view){ .size = sizeof v->view, .node_size = sizeof *v->nodes, .nodes = v->nodes, .node_count = s->node_count,
+                                  .serial = view_serial() };
 }
 
 const struct spur_view *state_view(struct state *s)
@@ -223,8 +255,10 @@ const struct spur_view *state_view(struct state *s)
         view_make(s);
     v = s->priv->view;
     if (v->is_dirty) {
-        for (size_t i = bitmap_first(&v->dirty); i < v->dirty.bits; i = bitmap_next(&v->dirty, i))
+        for (size_t i = bitmap_first(&v->dirty); i < v->dirty.bits; i = bitmap_next(&v->dirty, i)) {
             node_refresh(s, v, (uint32_t)i);
+            view_log_add(&v->view, &v->log, (uint32_t)i);
+        }
         bitmap_zero(&v->dirty);
         v->is_dirty = false;
     }

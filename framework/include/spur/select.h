@@ -26,6 +26,9 @@ struct spur_select_ops {
                  struct spur_placement *out, struct spur_error *err);
     /* Say in one line why `out` was chosen, for scontrol show job. Optional. */
     int (*explain)(void *self, const struct spur_placement *out, char *buf, size_t len);
+    /* since 0.3: could the cluster ever hold this job, if nothing else ran? 0, or what place would answer (ENEVER, EUNSUPPORTED) with the reason in err. Asked at
+     * each submit, so it should not cost more the more nodes there are. Optional: the host asks place otherwise. */
+    int (*could)(void *self, const struct spur_view *view, const struct spur_ask *ask, struct spur_error *err);
 };
 
 static inline bool spur_select_is_never(int rc) { return rc == SPUR_ENEVER || rc == SPUR_EUNSUPPORTED; }

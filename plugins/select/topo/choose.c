@@ -43,7 +43,7 @@ static void sift(struct topo_order *o, uint32_t at, uint32_t size, struct topo_k
     *(root - at) = moving;
 }
 
-static void order_start(struct topo_order *o, uint32_t count)
+void topo_order_start(struct topo_order *o, uint32_t count)
 {
     o->count = count;
     o->sorted = 0;
@@ -52,7 +52,7 @@ static void order_start(struct topo_order *o, uint32_t count)
 }
 
 /* The fit in place `i` of the order. */
-static uint32_t order_at(struct topo_order *o, uint32_t i)
+uint32_t topo_order_at(struct topo_order *o, uint32_t i)
 {
     for (; o->sorted <= i; o->sorted++) {
         struct topo_key least = o->keys[o->count - 1];
@@ -78,7 +78,7 @@ static void take(const struct topo_ask *t, struct topo_room *room, struct need *
     need->tasks -= f->tasks;
     for (uint32_t i = 0; i < t->row_count; i++)
         if (t->rows[i].of_job)
-            need->devices[i] -= f->row_most[i];
+            need->devices[i] -= f->rows->most[i];
 }
 
 static bool is_covered(const struct topo_ask *t, const struct need *need)
@@ -97,7 +97,7 @@ static bool covers(const struct topo_ask *t, const struct topo_fit *f, const str
     if ((int64_t)f->tasks < need->tasks - others)
         return false;
     for (uint32_t i = 0; t->of_job_count && i < t->row_count; i++)
-        if (t->rows[i].of_job && (int64_t)f->row_most[i] < need->devices[i] - others)
+        if (t->rows[i].of_job && (int64_t)f->rows->most[i] < need->devices[i] - others)
             return false;
     return true;
 }
@@ -116,7 +116,7 @@ static uint64_t size_of(const struct topo_ask *t, const struct topo_fit *f, cons
 
     for (uint32_t i = 0; t->of_job_count && i < t->row_count; i++)
         if (t->rows[i].of_job && (by == 0 || by == 2 + i))
-            sum += share(f->row_most[i], need->devices[i]);
+            sum += share(f->rows->most[i], need->devices[i]);
     return sum;
 }
 
@@ -129,25 +129,25 @@ static bool try_range(const struct topo_ask *t, struct topo_room *room, struct n
     while (room->count < least || !is_covered(t, need)) {
         uint32_t others = least > room->count + 1 ? least - room->count - 1 : 0, best = UINT32_MAX;
 
-        while (first < to && room->fits[order_at(&room->by_rank, first)].is_taken)
+        while (first < to && room->fits[topo_order_at(&room->by_rank, first)].is_taken)
             first++;
-        while (largest < to && room->fits[order_at(&room->by_size, largest)].is_taken)
+        while (largest < to && room->fits[topo_order_at(&room->by_size, largest)].is_taken)
             largest++;
         if (first == to || room->count == most)
             return false;
         if (in_order) {
-            take(t, room, need, order_at(&room->by_rank, first));
+            take(t, room, need, topo_order_at(&room->by_rank, first));
             continue;
         }
         /* With tasks alone the largest one says at once that none covers: a job over all nodes does not become a square. */
-        if (t->of_job_count || covers(t, &room->fits[order_at(&room->by_size, largest)], need, others))
+        if (t->of_job_count || covers(t, &room->fits[topo_order_at(&room->by_size, largest)], need, others))
             for (uint32_t k = first; k < to && best == UINT32_MAX; k++) {
-                const struct topo_fit *f = &room->fits[order_at(&room->by_rank, k)];
+                const struct topo_fit *f = &room->fits[topo_order_at(&room->by_rank, k)];
 
                 if (!f->is_taken && covers(t, f, need, others))
-                    best = order_at(&room->by_rank, k);
+                    best = topo_order_at(&room->by_rank, k);
             }
-        take(t, room, need, best != UINT32_MAX ? best : order_at(&room->by_size, largest));
+        take(t, room, need, best != UINT32_MAX ? best : topo_order_at(&room->by_size, largest));
     }
     return true;
 }
@@ -180,8 +180,8 @@ static void orders_make(const struct topo_ask *t, struct topo_room *room, const 
         room->by_rank.keys[i] = (struct topo_key){ .key = f->rank, .weight = by_weight ? f->weight : 0, .fit = i };
         room->by_size.keys[i] = (struct topo_key){ .key = (UINT64_C(0x1ffffff) - size) << 39 | f->rank >> 25, .weight = by_weight ? f->weight : 0, .fit = i };
     }
-    order_start(&room->by_rank, room->fit_count);
-    order_start(&room->by_size, room->fit_count);
+    topo_order_start(&room->by_rank, room->fit_count);
+    topo_order_start(&room->by_size, room->fit_count);
 }
 
 static bool try_all(const struct topo_ask *t, struct topo_room *room, bool by_weight, bool in_order, uint32_t by, uint32_t least, uint32_t most)
@@ -195,7 +195,7 @@ static bool try_all(const struct topo_ask *t, struct topo_room *room, bool by_we
         return true;
     orders_make(t, room, &need, by_weight, by);
     for (uint32_t from = 0, to; from < room->fit_count; from = to) {
-        uint32_t weight = room->fits[order_at(&room->by_rank, from)].weight;
+        uint32_t weight = room->fits[topo_order_at(&room->by_rank, from)].weight;
 
         to = by_weight ? from : room->fit_count;
         for (uint32_t i = 0; by_weight && i < room->fit_count; i++)
@@ -312,12 +312,20 @@ static void share_tasks(const struct topo_ask *t, struct topo_room *room)
 static void share_devices(const struct topo_ask *t, struct topo_room *room, uint32_t row)
 {
     for (uint32_t i = 0; i < room->count; i++) {
-        room->least[i] = room->fits[room->chosen[i]].row_least[row];
-        room->most[i] = room->fits[room->chosen[i]].row_most[row];
+        room->least[i] = room->fits[room->chosen[i]].rows->least[row];
+        room->most[i] = room->fits[room->chosen[i]].rows->most[row];
     }
     share_out(room->shares, room->least, room->most, room->count, t->rows[row].ask->per_job, t->a.spread || room->count == t->a.min_nodes);
     for (uint32_t i = 0; i < room->count; i++)
         room->devices[i][row] = room->shares[i];
+}
+
+void topo_share(const struct topo_ask *t, struct topo_room *room)
+{
+    share_tasks(t, room);
+    for (uint32_t i = 0; i < t->row_count; i++)
+        if (t->rows[i].of_job)
+            share_devices(t, room, i);
 }
 
 static void lack_find(const struct topo_ask *t, const struct topo_room *room, uint32_t most, enum topo_lack *lack, uint32_t *which)
@@ -329,7 +337,7 @@ static void lack_find(const struct topo_ask *t, const struct topo_room *room, ui
             continue;
         sum = 0;
         for (uint32_t k = 0; k < room->fit_count; k++)
-            sum += room->fits[k].row_most[i];
+            sum += room->fits[k].rows->most[i];
         if (sum < t->rows[i].ask->per_job) {
             *lack = TOPO_LACK_DEVICES;
             *which = i;
@@ -381,10 +389,7 @@ bool topo_choose(const struct topo_ask *t, struct topo_room *room, enum topo_lac
         lack_find(t, room, (uint32_t)most, lack, which);
         return false;
     }
-    share_tasks(t, room);
-    for (uint32_t i = 0; i < t->row_count; i++)
-        if (t->rows[i].of_job)
-            share_devices(t, room, i);
+    topo_share(t, room);
     *lack = TOPO_LACK_NONE;
     return true;
 }

@@ -372,10 +372,10 @@ static enum topo_why gres_fit(struct topo_ask *t, const struct spur_node_view *n
         if (g->per_task && have / g->per_task < f->tasks)
             f->tasks = min32(have / g->per_task, UINT32_MAX);
         if (t->rows[i].of_job) {
-            f->row_least[i] = min32(fixed ? fixed : 1, UINT32_MAX);
-            f->row_most[i] = min32(have, t->rows[i].is_gpu ? gpus_most : UINT64_MAX);
-            if (f->row_most[i] < f->row_least[i])
-                return have < f->row_least[i] ? TOPO_GRES : TOPO_CPUS;
+            f->rows->least[i] = min32(fixed ? fixed : 1, UINT32_MAX);
+            f->rows->most[i] = min32(have, t->rows[i].is_gpu ? gpus_most : UINT64_MAX);
+            if (f->rows->most[i] < f->rows->least[i])
+                return have < f->rows->least[i] ? TOPO_GRES : TOPO_CPUS;
         }
     }
     if (t->gpus_per_node > gpus_most || t->gpus_per_task > gpus_most)

@@ -53,12 +53,13 @@ struct topo_ask {
     uint64_t rail;                  /* GPUs free on every node of the job that lose nothing there: taken on each; 0: each node by itself */
 };
 
+/* Of rows counted over the job; equal nodes share one. */
+struct topo_limits { uint32_t least[TOPO_ROWS_MAX], most[TOPO_ROWS_MAX]; };
 struct topo_fit {
     uint32_t node, weight;
     uint32_t tasks;                 /* most; >= 1 when it fits */
-    uint32_t row_least[TOPO_ROWS_MAX], row_most[TOPO_ROWS_MAX];     /* of rows counted over the job */
+    struct topo_limits *rows;       /* set by the caller, filled by topo_fit_node */
     uint64_t rank;                  /* lower is taken first among equals */
-    uint64_t size;                  /* how much of the whole it can hold; higher needs fewer nodes */
     bool     is_taken;
 };
 
