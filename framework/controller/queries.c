@@ -278,8 +278,13 @@ static void query_part_nodes(struct ctl *c, struct peer *p, struct query *q, str
 
     reply.nodes = arena_alloc(a, (end - q->next + 1) * sizeof *reply.nodes);
     for (; q->next < end; q->next++)
-        if (q->ids[q->next] < c->state->node_count)
-            reply.nodes[reply.n_nodes++] = node_info(c->state, &c->state->nodes[q->ids[q->next]], q->fields, a);
+        if (q->ids[q->next] < c->state->node_count) {
+            Wire__NodeInfo *n = reply.nodes[reply.n_nodes++] = node_info(c->state, &c->state->nodes[q->ids[q->next]], q->fields, a);
+
+            for (size_t i = 0; n->devices && i + 1 < reply.n_nodes; i++)
+                if (reply.nodes[i]->devices && reply.nodes[i]->device_type == n->device_type)
+                    n->devices = NULL;          /* a table once a part */
+        }
     reply.has_last = reply.has_wall_ms = 1;
     reply.last = q->next == q->count;
     reply.wall_ms = clock_wall_ms();

@@ -69,6 +69,7 @@ struct job_query { const char *const *partitions; };
 Wire__JobInfo  *job_info(const struct state *s, const struct job *j, uint64_t fields, int64_t wall_now_s, struct arena *a);
 Wire__NodeInfo *node_info(const struct state *s, const struct node *n, uint64_t fields, struct arena *a);
 #define NODE_FIELD_DETAILS 1u   /* all but name, state, flags, partitions and counts of CPUs, which are always filled */
+#define NODE_FIELD_DEVICES 2u   /* GPUs by number, their table, where the node hangs */
 Wire__PartitionInfo *partition_info(const struct state *s, const struct config_partition *p, struct arena *a);
 Wire__StepInfo *step_info(const struct state *s, const struct job *j, const struct step *st, int64_t wall_now_s, struct arena *a);
 #define JOB_FIELD_SPEC    1u    /* fills spec */

@@ -5,6 +5,7 @@
 
 #include "base/duration.h"
 #include "state/private.h"
+#include "wire/unpack.h"
 
 #define SHOW(m, field, value) do { (m)->has_##field = 1; (m)->field = (value); } while (0)
 
@@ -77,6 +78,28 @@ static char *partitions_of(const struct state *s, const struct node *n, struct a
     return arena_take(a, &out);
 }
 
+static void fill_devices(const struct state *s, const struct node *n, Wire__NodeInfo *m, struct arena *a)
+{
+    const struct spur_device_table *table = devices_table(n->devices);
+
+    for (uint32_t i = 0; i < n->gres_count; i++)
+        if (word_eq(n->gres[i].name, "gpu")) {
+            SHOW(m, gpu_mask, m->gpu_mask | n->gres[i].all_mask);
+            SHOW(m, gpu_held, m->gpu_held | n->gres[i].used_mask);
+            m->gpu_type = n->gres[i].type && !m->gpu_type ? n->gres[i].type : m->gpu_type;
+        }
+    if (table) {
+        size_t size;
+        const uint8_t *packed = devices_packed(n->devices, &size);
+
+        SHOW(m, device_type, table->id);
+        m->devices = wire_unpack(&wire__device_table__descriptor, packed, size, a);
+    }
+    m->fabric = n->fabric;
+    if (n->conf->leaf >= 0 && (size_t)n->conf->leaf < s->config->switch_count)
+        m->leaf = s->config->switches[n->conf->leaf].name;
+}
+
 Wire__NodeInfo *node_info(const struct state *s, const struct node *n, uint64_t fields, struct arena *a)
 {
     Wire__NodeInfo *m = arena_alloc(a, sizeof *m);
@@ -91,6 +114,8 @@ Wire__NodeInfo *node_info(const struct state *s, const struct node *n, uint64_t 
     SHOW(m, cpus, c->cpus);
     SHOW(m, cpus_alloc, n->cpus_used);
     m->partitions = partitions_of(s, n, a);
+    if (fields & NODE_FIELD_DEVICES)
+        fill_devices(s, n, m, a);
     if (!(fields & NODE_FIELD_DETAILS))
         return m;
     m->addr = n->addr ? n->addr : c->addr ? c->addr : c->name;
