@@ -693,7 +693,9 @@ static int replay_entry(void *arg, const struct wal_record *r, struct spur_error
 {
     struct local *s = arg;
 
-    if (r->type != WAL_ENTRY || r->index <= s->committed)
+    if (r->type != WAL_ENTRY)
+        return spur_fail(err, SPUR_EUNSUPPORTED, "%s: this folder belongs to a group of controllers: set StoreType=store/raft", s->path);
+    if (r->index <= s->committed)
         return 0;
     if (r->index != s->committed + 1)
         return spur_fail(err, SPUR_ECORRUPT, "%s: entries %llu to %llu are missing between the snapshot and the log: bring the folder back from a backup",

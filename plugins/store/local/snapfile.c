@@ -22,7 +22,8 @@
 #define SNAPFILE_END_BYTES 64u
 #define SNAPFILE_WRITEBACK (8u << 20)       /* start writing to the disk each so many bytes: one big fsync would starve the log's */
 
-enum { SNAP_MAGIC = 0, SNAP_VERSION = 8, SNAP_CHUNK = 12, SNAP_ID = 16, SNAP_INDEX = 32 };
+enum { SNAP_MAGIC = 0, SNAP_VERSION = 8, SNAP_CHUNK = 12, SNAP_ID = 16, SNAP_INDEX = 32, SNAP_TERM = 40, SNAP_EXTRA_N = 48,
+       SNAP_EXTRA = 128 };
 enum { END_BYTES = 0, END_CHUNKS = 8, END_MAGIC = 16, END_HASH = 32 };
 
 static const char temporary[] = "snapshot.tmp";
@@ -70,6 +71,25 @@ int snapfile_begin(struct snapfile_writer *w, int folder, const char *path, cons
         return rc;
     }
     return 0;
+}
+
+int snapfile_stamp(struct snapfile_writer *w, uint64_t term, const void *extra, size_t n, struct spur_error *err)
+{
+    int rc;
+
+    if (n > SNAPFILE_EXTRA)
+        return spur_fail(err, SPUR_ELIMIT, "%s/%s: %zu bytes do not fit into the header", w->path, temporary, n);
+    put64(w->header + SNAP_TERM, term);
+    put32(w->header + SNAP_EXTRA_N, (uint32_t)n);
+    if (n)
+        memcpy(w->header + SNAP_EXTRA, extra, n);
+    rc = wal_io_write(w->io, w->fd, temporary, w->header, sizeof w->header, 0);
+    if (rc < 0) {
+        rc = failed(w, rc);
+        if (err)
+            *err = w->err;
+    }
+    return rc;
 }
 
 static int chunk_out(struct snapfile_writer *w)
@@ -234,6 +254,9 @@ static int snapfile_check(struct snapfile_reader *r, const char *path, const cha
                        (unsigned long long)get64(header + SNAP_INDEX));
         goto out;
     }
+    r->term = get64(header + SNAP_TERM);
+    r->extra_n = get32(header + SNAP_EXTRA_N) < SNAPFILE_EXTRA ? get32(header + SNAP_EXTRA_N) : SNAPFILE_EXTRA;
+    memcpy(r->extra, header + SNAP_EXTRA, r->extra_n);
     at = sizeof header;
     for (uint64_t i = 0; i < chunks; i++) {
         uint64_t left = sizeof header + r->bytes - at;

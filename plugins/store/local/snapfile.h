@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* snapfile.h - one snapshot in one file: chunks of 1 MiB, each with its BLAKE2b-256, written aside and put in place whole.
  *
- *     0      4096 bytes: magic, version, chunk size, store, index, term
+ *     0      4096 bytes: magic, version, chunk size, store, index; of a group also the term of that entry and the members (snapfile_stamp)
  *     4096   data, in chunks of 1 MiB, the last one shorter
  *     then   32 bytes hash a chunk
  *     then   64 bytes: number of bytes, number of chunks, magic, BLAKE2b-256 of header, hashes and these numbers
@@ -16,6 +16,7 @@
 
 #define SNAPFILE_CHUNK (1u << 20)
 #define SNAPFILE_HASH  32u
+#define SNAPFILE_EXTRA 3968u
 
 struct snapfile_writer {
     const struct wal_io *io;
@@ -35,6 +36,8 @@ int  snapfile_begin(struct snapfile_writer *w, int folder, const char *path, con
                     struct spur_error *err);
 long snapfile_write(void *writer, const void *data, size_t n);
 int  snapfile_end(struct snapfile_writer *w, struct spur_error *err);
+/* Between begin and end: what a group notes in the header; `extra` has at most SNAPFILE_EXTRA bytes. */
+int  snapfile_stamp(struct snapfile_writer *w, uint64_t term, const void *extra, size_t n, struct spur_error *err);
 int  snapfile_publish(struct snapfile_writer *w, struct spur_error *err);
 void snapfile_discard(struct snapfile_writer *w);
 
@@ -42,6 +45,9 @@ struct snapfile_reader {
     int      fd;
     uint64_t bytes, at;         /* of the data */
     uint64_t file_bytes, index;
+    uint64_t term;              /* as stamped; 0: not */
+    uint8_t  extra[SNAPFILE_EXTRA];
+    size_t   extra_n;
 };
 /* Opens and checks snapshot `index`. SPUR_ECORRUPT names file and offset. */
 int  snapfile_open(struct snapfile_reader *r, int folder, const char *path, const uint8_t *id, uint64_t index, struct spur_error *err);

@@ -292,6 +292,7 @@ int wal_open(struct wal **out, const char *path, const struct wal_config *config
         w->config.io = &wal_io_system;
     w->folder = w->lock_fd = w->fd = w->super.fd = -1;
     pthread_mutex_init(&w->spare_lock, NULL);
+    pthread_mutex_init(&w->mark_lock, NULL);
     if ((rc = folder_open(w, err)) < 0 || (rc = lock_take(w, err)) < 0 || (rc = folder_scan(w, &has_snapshot, err)) < 0)
         goto fail;
     if ((rc = superblock_open(&w->super, w->folder, w->path, w->config.io, !w->count && !has_snapshot, &is_new, err)) < 0)
@@ -418,6 +419,38 @@ static int buffer_reserve(struct wal *w, size_t more)
     return 0;
 }
 
+/* Notes where a record of the next flush stands; index 0: a RESET. */
+static int buffer_mark(struct wal *w, const struct wal_record *r)
+{
+    if (!wal_is_entry(r->type) && r->type != WAL_RESET)
+        return 0;
+    if (w->buffer_mark_count == w->buffer_mark_room) {
+        size_t room = w->buffer_mark_room ? 2 * w->buffer_mark_room : 16;
+        struct wal_mark *bigger = realloc(w->buffer_marks, room * sizeof *bigger);
+
+        if (!bigger)
+            return SPUR_ENOMEM;
+        w->buffer_marks = bigger;
+        w->buffer_mark_room = room;
+    }
+    w->buffer_marks[w->buffer_mark_count++] = (struct wal_mark){ .index = r->type == WAL_RESET ? 0 : r->index, .segment = r->n, .offset = w->used,
+                                                                 .chain = w->buffer_chain };
+    return 0;
+}
+
+/* The flush is durable from offset `at` on: its entries may be read back. */
+static void buffer_marks_take(struct wal *w, uint64_t segment, uint64_t at)
+{
+    for (size_t i = 0; i < w->buffer_mark_count; i++) {
+        const struct wal_mark *m = &w->buffer_marks[i];
+
+        if (m->index)
+            wal_mark(w, m->index, segment, at + m->offset, m->chain, wal_record_bytes(m->segment));
+        else
+            wal_mark_reset(w);
+    }
+}
+
 int wal_add(struct wal *w, const struct wal_record *r)
 {
     size_t bytes = wal_record_bytes(r->n);
@@ -432,9 +465,11 @@ int wal_add(struct wal *w, const struct wal_record *r)
             w->used = WAL_FLUSH_BYTES;
         }
     }
+    if (w->config.is_indexed && buffer_mark(w, r) < 0)
+        return SPUR_ENOMEM;
     record_encode(w->buffer + w->used, &w->buffer_chain, r);
     w->used += bytes;
-    if (r->type == WAL_ENTRY)
+    if (wal_is_entry(r->type) || r->type == WAL_RESET)
         w->buffer_index = r->index;
     return 0;
 }
@@ -442,6 +477,7 @@ int wal_add(struct wal *w, const struct wal_record *r)
 static void buffer_clear(struct wal *w)
 {
     w->used = 0;
+    w->buffer_mark_count = 0;
     if (w->buffer_size > 2u << 20) {        /* one huge entry should not be paid for as long as the daemon lives */
         free(w->buffer);
         w->buffer = NULL;
@@ -499,6 +535,7 @@ int wal_flush(struct wal *w, struct spur_error *err)
         return spur_fail(err, SPUR_EIO, "%s/%s: the disk did not confirm %zu bytes at offset %llu: %s", w->path, name, w->used, (unsigned long long)s->end,
                          strerror(-rc));
     }
+    buffer_marks_take(w, s->sequence, s->end);
     s->end += w->used;
     w->chain = w->buffer_chain;
     w->last_index = w->buffer_index;
@@ -622,7 +659,7 @@ int wal_cut(struct wal *w, uint64_t index, struct spur_error *err)
     size_t n = 0;
     int rc = 0;
 
-    while (n + 1 < w->count && w->segments[n + 1].next_index <= index + 1) {
+    while (n + 1 < w->count && w->segments[n + 1].next_index <= index + 1 && (!w->keep_segment || w->segments[n].sequence < w->keep_segment)) {
         char name[40];
 
         wal_segment_name(name, w->segments[n].sequence);
@@ -637,6 +674,7 @@ int wal_cut(struct wal *w, uint64_t index, struct spur_error *err)
             io->sync_folder(io->arg, w->folder);
     }
     if (n) {
+        wal_mark_forget(w, w->segments[n].sequence);
         memmove(w->segments, w->segments + n, (w->count - n) * sizeof *w->segments);
         w->count -= n;
     }
@@ -679,6 +717,9 @@ void wal_close(struct wal *w)
     if (w->folder >= 0)
         close(w->folder);
     pthread_mutex_destroy(&w->spare_lock);
+    pthread_mutex_destroy(&w->mark_lock);
+    free(w->marks);
+    free(w->buffer_marks);
     free(w->segments);
     free(w->buffer);
     free(w->path);

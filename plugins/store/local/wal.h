@@ -19,7 +19,10 @@
 #include "superblock.h"
 #include "wal_io.h"
 
-enum wal_type { WAL_ENTRY = 1, WAL_VOTE = 2, WAL_FLUSH = 3 };
+/* ENTRY to MEMBERS of store/raft's are entries: they have an index of their own. VOTE: term, and in index who was voted for. COMMIT: everything up to index is known
+ * to be committed. RESET: a snapshot of entry index, term stands in the place of all before it; the log goes on behind. */
+enum wal_type { WAL_ENTRY = 1, WAL_VOTE = 2, WAL_FLUSH = 3, WAL_NOOP = 4, WAL_MEMBERS = 5, WAL_RESET = 6, WAL_COMMIT = 7 };
+static inline bool wal_is_entry(uint32_t type) { return type == WAL_ENTRY || type == WAL_NOOP || type == WAL_MEMBERS; }
 
 struct wal_record {
     uint32_t    type;           /* enum wal_type; WAL_FLUSH is the log's own and never shown */
@@ -35,7 +38,11 @@ struct wal_config {
     const char *recover_at;     /* "log-0000000000000001:8192": this damage, and all behind it, is given up; NULL or "": none. Borrowed */
     void   (*log)(void *arg, int level, const char *text);     /* levels as enum spur_log_level */
     void    *arg;
+    bool     is_indexed;        /* wal_load will be called */
 };
+
+/* Where an entry stands in the files: enough of them that few records are read to find any. */
+struct wal_mark { uint64_t index, segment, offset; uint32_t chain; };
 
 struct wal_segment {
     uint64_t sequence, size;
@@ -61,6 +68,13 @@ struct wal {
     uint64_t buffer_index;
     pthread_mutex_t spare_lock;     /* guards spare_count */
     unsigned spare_count;           /* files spare-0 .. are whole */
+    uint64_t keep_segment;          /* wal_cut leaves this one and those behind it; 0: no such limit */
+    pthread_mutex_t mark_lock;      /* guards the marks: wal_load runs beside the writer */
+    struct wal_mark *marks;         /* index grows; an entry that replaces a tail has a mark of its own */
+    size_t   mark_count, mark_room;
+    uint64_t marked_at, marked_index;   /* bytes since the last mark; the entry seen last */
+    struct wal_mark *buffer_marks;  /* of the next flush, with offsets in the buffer */
+    size_t   buffer_mark_count, buffer_mark_room;
 };
 
 /* Opens the folder, takes its lock, reads the superblock; an empty folder becomes a store. Refuses a folder or files that others may read or
@@ -84,6 +98,9 @@ int  wal_roll(struct wal *w, struct spur_error *err);
 /* Makes one spare segment of full size, zeroed, if there are fewer than `wanted`; blocks. SPUR_ENOSPACE with path and missing room in err. */
 int  wal_spare_make(struct wal *w, unsigned wanted, struct spur_error *err);
 unsigned wal_spares(struct wal *w);
+/* Entries first .. first+count-1 as far as they are there, in order, to `visit` (a negative code ends it); beside the writer, on one other thread. Returns how many;
+ * 0: cut off meanwhile. `bytes_max`: of data in all, the first is given always. */
+long wal_load(struct wal *w, uint64_t first, uint64_t count, uint64_t bytes_max, int (*visit)(void *arg, const struct wal_record *record), void *arg);
 /* Removes the segments that hold nothing beyond entry `index`. */
 int  wal_cut(struct wal *w, uint64_t index, struct spur_error *err);
 uint64_t wal_bytes(const struct wal *w);            /* of records in all segments */
@@ -97,5 +114,9 @@ void wal_say(const struct wal *w, int level, const char *format, ...) __attribut
 void wal_flush_record(const struct wal *w, uint8_t *out, uint32_t *chain);
 int  wal_segment_open(struct wal *w, const struct wal_segment *s, struct spur_error *err);
 uint64_t wal_folder_free(const struct wal *w);
+/* An entry stands at `offset` of the segment; `chain`: CRC of the record before it. Replay and flush say so for each. */
+void wal_mark(struct wal *w, uint64_t index, uint64_t segment, uint64_t offset, uint32_t chain, uint64_t bytes);
+void wal_mark_forget(struct wal *w, uint64_t segment);      /* the segments before this one are gone */
+void wal_mark_reset(struct wal *w);                 /* none of the entries counts any more */
 
 #endif

@@ -199,14 +199,18 @@ static int segment_walk(struct wal_reader *r, struct wal_segment *s, uint64_t li
             if (record.n != WAL_FLUSH_DATA || !flush_is_genuine(r, s, record.data, at))
                 return damaged(r, at, "a flush record does not belong there", err);
             attested(r, get64((const uint8_t *)record.data + FLUSH_DURABLE_SEGMENT), get64((const uint8_t *)record.data + FLUSH_DURABLE_OFFSET));
-        } else if (record.type == WAL_ENTRY && (record.index > w->last_index + 1 || record.index == 0)) {
+        } else if (wal_is_entry(record.type) && (record.index > w->last_index + 1 || record.index == 0)) {
             return damaged(r, at, "an entry is missing before it", err);
-        } else if (record.type != WAL_ENTRY && record.type != WAL_VOTE) {
+        } else if (!wal_is_entry(record.type) && record.type != WAL_VOTE && record.type != WAL_RESET && record.type != WAL_COMMIT) {
             return spur_fail(err, SPUR_EUNSUPPORTED, "%s/%s: offset %llu: a record of type %u, which this version does not know: use the newer version",
                              w->path, r->name, (unsigned long long)at, (unsigned)record.type);
         } else {
-            if (record.type == WAL_ENTRY)
+            if (wal_is_entry(record.type) || record.type == WAL_RESET)
                 w->last_index = record.index;
+            if (w->config.is_indexed && wal_is_entry(record.type))
+                wal_mark(w, record.index, s->sequence, at, w->chain, bytes);
+            if (w->config.is_indexed && record.type == WAL_RESET)
+                wal_mark_reset(w);
             if ((rc = r->visit(r->arg, &record, err)) < 0)
                 return rc;
         }

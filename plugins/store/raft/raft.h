@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* raft.h - one member of a group: the threads of store/raft, what each of them owns, and how they hand things to each other.
+ *
+ *     loop        the host's: raft.c (ops), deliver.c (events). Proposes, applies, writes and reads snapshots.
+ *     consensus   consensus.c, links.c, group.c, act.c: the core, the timers, the sockets. Never waits for anybody.
+ *     writer      writer.c: the log; one write and one fdatasync for all that was ordered meanwhile.
+ *     files       files.c: everything else on the disk that takes long: spare pieces on a thread of their own (room), snapshots and old entries on another.
+ *     meetings    meet.c: one short-lived thread for each connection until both ends are proven.
+ *
+ * Handing over: rings without locks between loop and consensus and from consensus to the writer; numbers as atomics the other way; a list
+ * under a lock (struct mailbox) where several write or little comes. Nothing of the loop's state is ever touched by another thread.
+ */
+#ifndef STORE_RAFT_H
+#define STORE_RAFT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include <spur/channel.h>
+#include <spur/store.h>
+
+#include "../local/snapfile.h"
+#include "../local/wal.h"
+#include "core.h"
+#include "message.h"
+#include "ring.h"
+
+#define RAFT_HOSTS_MAX  32u
+#define FLUSH_TIMES     512u
+#define MIB             (UINT64_C(1) << 20)
+
+struct raft_options {
+    uint32_t port;              /* 0: not said */
+    uint32_t heartbeat_ms, election_min_ms, election_max_ms, watchdog_ms;
+    uint64_t segment_bytes, snapshot_bytes, snapshot_rate;      /* rate: bytes a second to one peer */
+    bool     is_synced, allow_network_fs, may_leave_slow_disk;
+    char    *recover_at;
+    const struct wal_io *io;    /* NULL: the system's; tests */
+};
+
+/* What goes between loop and consensus. Asked by the loop, or told to it, in order. */
+enum item_kind {
+    ITEM_ENTRY,                 /* a proposal; back: committed or dropped (why.code) */
+    ITEM_BARRIER,
+    ITEM_SKIP,                  /* an entry of the group's own: only counted */
+    ITEM_MEMBERS,               /* likewise, with the configuration that it brings */
+    ITEM_ROLE,
+    ITEM_TAKE,                  /* a snapshot is wanted */
+    ITEM_TAKEN,                 /* it is durable, or failed (why) */
+    ITEM_INSTALL,               /* a snapshot from the leader is durable: read it; back: done */
+    ITEM_ADD, ITEM_REMOVE, ITEM_TRANSFER, ITEM_FORCE, ITEM_RESIGN
+};
+struct item {
+    struct item *next;
+    enum item_kind kind;
+    struct spur_error why;
+    uint64_t index, term;
+    void    *cookie;
+    void   (*fn)(void *arg, const struct spur_error *err);
+    void    *arg;
+    enum spur_store_role role;
+    bool     is_voter;
+    char     name[64], addr[128];
+    struct raft_members *members;       /* owned */
+    size_t   n;
+    uint8_t  data[];
+};
+
+/* To the writer. `entries` and their data lie behind the struct. */
+enum order_kind { ORDER_WRITE, ORDER_RESET, ORDER_CUT };
+struct order {
+    struct order *next;
+    enum order_kind kind;
+    uint64_t seq, index, term, vote, commit;
+    bool     has_vote;
+    size_t   count;
+    struct raft_entry *entries;
+};
+
+/* To the files thread and back. */
+enum job_kind { JOB_PUBLISH, JOB_LOAD, JOB_SEND, JOB_CHUNK };
+struct job {
+    struct job *next;
+    enum job_kind kind;
+    int      code;
+    struct spur_error why;
+    uint64_t peer, index, term, first, offset, total, size;
+    uint32_t count;
+    bool     is_last;
+    struct raft_members members;
+    struct snapfile_writer *writer;     /* PUBLISH */
+    struct raft_entry *entries;         /* LOAD: owned, each with its data */
+    uint8_t *data; size_t n;            /* SEND, CHUNK: owned */
+};
+struct job_list { struct job *first, **end; };
+
+/* A connection between accept or dial and the first hello; then a line. */
+struct meeting {
+    struct meeting *next;
+    struct store *s;
+    int      fd;
+    bool     has_dialled;
+    uint32_t line;
+    char     name[64], addr[128];       /* dialled: whom; accepted: from where */
+    struct spur_channel *channel;
+    struct spur_identity who;
+    struct spur_error why;
+};
+
+struct line {
+    struct line *next;
+    int      fd;
+    bool     has_dialled, has_hello, is_dead, is_replaced;
+    uint32_t kind;
+    struct spur_channel *channel;
+    struct hello hello;                 /* the other end's */
+    struct host *host;                  /* dialled: whose; accepted: NULL or whose */
+    char     addr[128];
+    int64_t  deadline_ms;               /* for the hello */
+};
+
+/* A host that is or may become a member: by SlurmctldHost, by the configuration, by an administrator's word. */
+struct host {
+    char     name[64], addr[128];
+    uint32_t listed;                    /* number of its SlurmctldHost line, from 1; 0: none */
+    bool     is_self, is_seen;          /* is_seen: said hello since its line is up */
+    uint64_t id, group;                 /* of its last hello */
+    bool     is_fresh;
+    uint32_t feature;
+    struct info info;
+    int64_t  heard_ms;
+    struct line *out[3];                /* by kind */
+    bool     is_dialling[3];
+    int64_t  dial_ms[3];
+    uint32_t backoff_ms[3];
+    int64_t  tokens_ms;                 /* the next chunk of a snapshot goes not before */
+    uint32_t visits; int64_t visits_ms; /* connections from it within the last ten seconds */
+    char     trouble[160];
+};
+
+struct door { struct store *self; unsigned pending; };       /* what a posted call finds; under door_lock */
+
+struct store {
+    const struct spur_host *host;
+    struct raft_options o;
+    char    *path;
+    char     name[64], addr[128];       /* of this member; addr: address:port */
+    uint64_t id;
+    struct spur_store_events events;
+    bool     is_started, is_running;
+
+    /* Of the loop. */
+    enum spur_store_role role;
+    uint64_t fence, handed, handed_term, since_snapshot, snapshot_size, snapshot_index, snapshot_retry, entries;
+    struct raft_members handed_members;
+    bool     is_snapshotting, is_delivering;
+
+    /* Loop and consensus. */
+    struct ring asks, done;
+    atomic_int   may_propose;           /* this member leads */
+    atomic_ullong applied, asked_bytes; /* asked_bytes: proposals on the way to the disk */
+    atomic_llong loop_seen_ms, fresh_ms, lease_ms;
+    atomic_bool  is_pinged;
+    pthread_mutex_t door_lock;
+    struct door *door;
+    bool     is_posted;                 /* under door_lock */
+    pthread_mutex_t status_lock;
+    struct spur_store_status status;    /* as consensus last saw it */
+    struct spur_store_member members[RAFT_MEMBERS_MAX];
+    struct spur_error failed;           /* under status_lock; code set: FAILED */
+
+    /* Of consensus. */
+    pthread_t consensus;
+    int      wake_fd, listen_fd;
+    atomic_bool is_stopping;
+    struct raft *core;
+    struct item *done_first, **done_end;        /* did not fit into the ring */
+    uint64_t done_bytes;
+    struct order *orders_first, **orders_end;
+    struct line *lines;
+    struct host hosts[RAFT_HOSTS_MAX]; uint32_t host_count, listed_count;
+    uint64_t group;
+    bool     is_fresh;
+    struct raft_members config;
+    enum raft_role core_role; uint64_t core_leader; bool is_leader_told;
+    uint64_t write_done;
+    struct item *barriers, **barriers_end;      /* confirmed by the core, wait for their index to be handed out */
+    struct item *reads;                         /* wait for the core */
+    uint64_t next_read, handed_out;             /* the last entry put into `done` */
+    uint64_t seen_commit; int64_t seen_ms;      /* age: the leader's commit that is not applied here yet, and when it was heard */
+    int64_t  house_ms, info_ms, status_ms, slow_since_ms, found_since_ms, full_ms, wanted_until_ms, installing_ms;
+    struct { char name[64], addr[128]; bool is_voter; } wanted;
+    char     change[200];
+    uint64_t snapshot_known;            /* index of the newest snapshot on disk */
+    struct { uint64_t first, last_index; } loads;
+    uint32_t meetings_open;             /* accepted, not proven yet */
+    struct { char text[64]; int64_t until_ms; uint32_t more; } said[16];
+
+    /* Meetings. */
+    pthread_mutex_t meet_lock;
+    pthread_cond_t  meet_over;
+    struct meeting *met;                /* results for consensus */
+    struct meeting *meeting;            /* under way: for stop */
+    unsigned meet_count;
+
+    /* Writer. */
+    pthread_t writer;
+    int      writer_fd;
+    struct ring orders;
+    struct wal *wal;
+    uint64_t commit_noted, term_noted, vote_noted;
+    atomic_ullong written, durable, log_bytes, log_room;
+    atomic_bool  is_full;
+    atomic_bool  writer_stops;
+    pthread_mutex_t room_lock;
+    pthread_cond_t  room_wake, spare_made;
+    struct spur_error full;             /* under room_lock, as all below */
+    uint64_t room_tries;
+    unsigned spares_wanted;
+    bool     room_stops;
+    struct { int64_t at_ms; uint32_t us; } times[FLUSH_TIMES];
+    uint64_t flushes;
+
+    /* Files. */
+    pthread_t room, files;
+    pthread_mutex_t jobs_lock;
+    pthread_cond_t  jobs_wake;
+    struct job_list jobs, jobs_done;
+    bool     files_stop;
+    struct snapfile_writer *incoming; uint64_t incoming_index, incoming_term; struct raft_members incoming_members;
+    struct snapfile_reader *outgoing;
+};
+
+static inline int64_t boot_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void raft_say(const struct store *s, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same, but a line of this kind (its first words) at most once a minute, with a count of what was left out. Consensus. */
+void raft_say_rarely(struct store *s, const char *kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void wake(int fd);                                      /* an eventfd */
+int  thread_start(pthread_t *thread, void *(*fn)(void *), void *arg, const char *name, struct spur_error *err);
+
+/* deliver.c: to the loop. */
+void item_tell(struct store *s, struct item *item);     /* consensus: takes the item */
+void tell_flush(struct store *s);                       /* consensus: what did not fit before */
+void ring_loop(struct store *s);                        /* any thread: the loop shall look */
+void deliver(struct store *s);                          /* loop */
+int  snapshot_take(struct store *s, struct spur_error *err);
+bool ask(struct store *s, struct item *item);           /* loop: false when full; the item stays the caller's */
+
+/* consensus.c */
+void *consensus_main(void *store);
+void consensus_fail(struct store *s, const struct spur_error *why);    /* any thread */
+void status_make(struct store *s);
+/* act.c */
+void act(struct store *s);                              /* does what the core has ready */
+void order_send(struct store *s, struct order *o);
+void orders_flush(struct store *s);
+void jobs_take(struct store *s);
+/* links.c */
+int  lines_listen(struct store *s, struct spur_error *err);
+void lines_accept(struct store *s);
+void lines_met(struct store *s);                        /* takes results of meetings */
+void lines_dial(struct store *s, int64_t now);
+bool line_send(struct store *s, struct line *l, uint16_t type, const void *data, size_t n);
+void line_write(struct store *s, struct line *l);
+void line_read(struct store *s, struct line *l);
+void lines_hello(struct store *s);                      /* something in our hello has changed */
+void lines_sweep(struct store *s, int64_t now);         /* closes the dead */
+void lines_close(struct store *s);
+void lines_send(struct store *s, const struct raft_message *m);
+/* group.c */
+void group_hosts(struct store *s);                      /* from SlurmctldHost, at start */
+struct host *group_host(struct store *s, const char *name);
+struct host *group_host_of(struct store *s, uint64_t id);
+struct host *group_host_add(struct store *s, const char *name, const char *addr);
+void group_hello(struct store *s, struct line *l, const struct hello *h);
+void group_turn(struct store *s, int64_t now);
+void group_members(struct store *s, const struct raft_members *m);
+int  group_force(struct store *s, struct spur_error *err);
+/* roster.c: the file `members` beside the log. */
+int  roster_read(const char *path, uint64_t *group, struct raft_members *out, struct spur_error *err);
+int  roster_write(const struct store *s, uint64_t group, const struct raft_members *m, struct spur_error *err);
+/* meet.c */
+int  meet_start(struct store *s, struct meeting *m);    /* takes it */
+void meet_stop(struct store *s);
+/* writer.c */
+void *writer_main(void *store);
+void *room_main(void *store);
+void flush_times(struct store *s, uint32_t *p50, uint32_t *p99, uint32_t *most, int64_t since_ms, uint32_t *count);
+void room_publish(struct store *s);
+/* files.c */
+void *files_main(void *store);
+void files_put(struct store *s, struct job *j);
+void job_free(struct job *j);
+/* replay.c */
+int  replay(struct store *s, struct raft_restored *out, struct spur_error *err);
+void replay_free(struct raft_restored *r);
+
+#endif

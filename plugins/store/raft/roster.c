@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* roster.c - the file `members` beside the log: which group this folder belongs to, who is in it and where.
+ *
+ * The log is the truth; this is what is known before the log can be read, or when it turns out to be damaged. Replaced whole, durably,
+ * whenever the configuration changes.
+ */
+#include "raft.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int roster_read(const char *path, uint64_t *group, struct raft_members *out, struct spur_error *err)
+{
+    char name[1200], text[400];
+    unsigned long long number;
+    FILE *f;
+    int line = 0, rc = 0;
+
+    *group = 0;
+    memset(out, 0, sizeof *out);
+    snprintf(name, sizeof name, "%s/members", path);
+    if (!(f = fopen(name, "re")))
+        return errno == ENOENT ? SPUR_ENOTFOUND : spur_fail(err, SPUR_EIO, "%s: %s", name, strerror(errno));
+    while (rc == 0 && fgets(text, sizeof text, f)) {
+        struct raft_member m = { 0 };
+        char kind[16];
+
+        line++;
+        if (*text == '#' || *text == '\n')
+            continue;
+        if (sscanf(text, "group %16llx", &number) == 1) {
+            *group = number;
+        } else if (out->count < RAFT_MEMBERS_MAX && sscanf(text, "member %63s %127s %15s %16llx", m.name, m.addr, kind, &number) == 4) {
+            m.id = number;
+            m.is_voter = strcmp(kind, "voter") == 0;
+            out->rows[out->count++] = m;
+        } else {
+            rc = spur_fail(err, SPUR_ECORRUPT, "%s: line %d cannot be read: bring the file back from a backup, or from another member with the same group", name, line);
+        }
+    }
+    fclose(f);
+    return rc;
+}
+
+int roster_write(const struct store *s, uint64_t group, const struct raft_members *m, struct spur_error *err)
+{
+    int folder = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1, rc = 0;
+    char text[64 + RAFT_MEMBERS_MAX * 256];
+    size_t n;
+
+    n = (size_t)snprintf(text, sizeof text, "# written by store/raft from its log; do not edit\ngroup %016llx\n", (unsigned long long)group);
+    for (uint32_t i = 0; i < m->count; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "member %s %s %s %016llx\n", m->rows[i].name, m->rows[i].addr, m->rows[i].is_voter ? "voter" : "learner",
+                              (unsigned long long)m->rows[i].id);
+    if (folder < 0 || (fd = openat(folder, "members.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)) < 0 ||
+        write(fd, text, n) != (ssize_t)n || (s->o.is_synced && fsync(fd) < 0) || renameat(folder, "members.tmp", folder, "members") < 0 ||
+        (s->o.is_synced && fsync(folder) < 0))
+        rc = spur_fail(err, wal_io_is_full(errno) ? SPUR_ENOSPACE : SPUR_EIO, "%s/members: %s", s->path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    if (folder >= 0)
+        close(folder);
+    return rc;
+}
