@@ -26,8 +26,6 @@ enum { SNAP_MAGIC = 0, SNAP_VERSION = 8, SNAP_CHUNK = 12, SNAP_ID = 16, SNAP_IND
        SNAP_EXTRA = 128 };
 enum { END_BYTES = 0, END_CHUNKS = 8, END_MAGIC = 16, END_HASH = 32 };
 
-static const char temporary[] = "snapshot.tmp";
-
 static void snapfile_name(char name[40], uint64_t index)
 {
     snprintf(name, 40, "snapshot-%016llx", (unsigned long long)index);
@@ -35,16 +33,23 @@ static void snapfile_name(char name[40], uint64_t index)
 
 static int failed(struct snapfile_writer *w, int rc)
 {
-    return spur_fail(&w->err, wal_io_is_full(rc) ? SPUR_ENOSPACE : SPUR_EIO, "%s/%s: snapshot of %.1f MiB so far can't be written: %s", w->path, temporary,
+    return spur_fail(&w->err, wal_io_is_full(rc) ? SPUR_ENOSPACE : SPUR_EIO, "%s/%s: snapshot of %.1f MiB so far can't be written: %s", w->path, w->temporary,
                      (double)w->bytes / 1048576.0, strerror(-rc));
 }
 
 int snapfile_begin(struct snapfile_writer *w, int folder, const char *path, const struct wal_io *io, const uint8_t *id, uint64_t index,
                    struct spur_error *err)
 {
+    return snapfile_begin_as(w, "snapshot.tmp", folder, path, io, id, index, err);
+}
+
+int snapfile_begin_as(struct snapfile_writer *w, const char *temporary, int folder, const char *path, const struct wal_io *io, const uint8_t *id, uint64_t index,
+                      struct spur_error *err)
+{
     int rc;
 
     memset(w, 0, sizeof *w);
+    w->temporary = temporary;
     w->io = io;
     w->path = path;
     w->folder = folder;
@@ -60,9 +65,9 @@ int snapfile_begin(struct snapfile_writer *w, int folder, const char *path, cons
     put32(w->header + SNAP_CHUNK, SNAPFILE_CHUNK);
     memcpy(w->header + SNAP_ID, id, WAL_ID_BYTES);
     put64(w->header + SNAP_INDEX, index);
-    rc = w->fd = io->create(io->arg, folder, temporary);
+    rc = w->fd = io->create(io->arg, folder, w->temporary);
     if (rc >= 0)
-        rc = wal_io_write(io, w->fd, temporary, w->header, sizeof w->header, 0);
+        rc = wal_io_write(io, w->fd, w->temporary, w->header, sizeof w->header, 0);
     if (rc < 0) {
         rc = failed(w, rc);
         if (err)
@@ -78,12 +83,12 @@ int snapfile_stamp(struct snapfile_writer *w, uint64_t term, const void *extra, 
     int rc;
 
     if (n > SNAPFILE_EXTRA)
-        return spur_fail(err, SPUR_ELIMIT, "%s/%s: %zu bytes do not fit into the header", w->path, temporary, n);
+        return spur_fail(err, SPUR_ELIMIT, "%s/%s: %zu bytes do not fit into the header", w->path, w->temporary, n);
     put64(w->header + SNAP_TERM, term);
     put32(w->header + SNAP_EXTRA_N, (uint32_t)n);
     if (n)
         memcpy(w->header + SNAP_EXTRA, extra, n);
-    rc = wal_io_write(w->io, w->fd, temporary, w->header, sizeof w->header, 0);
+    rc = wal_io_write(w->io, w->fd, w->temporary, w->header, sizeof w->header, 0);
     if (rc < 0) {
         rc = failed(w, rc);
         if (err)
@@ -106,7 +111,7 @@ static int chunk_out(struct snapfile_writer *w)
         w->room = room;
     }
     crypto_generichash(w->hashes + w->chunks * SNAPFILE_HASH, SNAPFILE_HASH, w->chunk, w->used, NULL, 0);
-    rc = wal_io_write(w->io, w->fd, temporary, w->chunk, w->used, w->at);
+    rc = wal_io_write(w->io, w->fd, w->temporary, w->chunk, w->used, w->at);
     if (rc < 0)
         return failed(w, rc);
     w->at += w->used;
@@ -160,9 +165,9 @@ int snapfile_end(struct snapfile_writer *w, struct spur_error *err)
         put64(end + END_CHUNKS, w->chunks);
         memcpy(end + END_MAGIC, SNAPFILE_MAGIC, 8);
         end_hash(w->header, w->hashes, w->chunks, end);
-        rc = wal_io_write(w->io, w->fd, temporary, w->hashes, w->chunks * SNAPFILE_HASH, w->at);
+        rc = wal_io_write(w->io, w->fd, w->temporary, w->hashes, w->chunks * SNAPFILE_HASH, w->at);
         if (rc == 0)
-            rc = wal_io_write(w->io, w->fd, temporary, end, sizeof end, w->at + w->chunks * SNAPFILE_HASH);
+            rc = wal_io_write(w->io, w->fd, w->temporary, end, sizeof end, w->at + w->chunks * SNAPFILE_HASH);
         if (rc < 0)
             failed(w, rc);
     }
@@ -180,9 +185,9 @@ int snapfile_publish(struct snapfile_writer *w, struct spur_error *err)
     int rc;
 
     snapfile_name(name, w->index);
-    rc = w->io->fdatasync(w->io->arg, w->fd, temporary);
+    rc = w->io->fdatasync(w->io->arg, w->fd, w->temporary);
     if (rc == 0)
-        rc = w->io->rename(w->io->arg, w->folder, temporary, name);
+        rc = w->io->rename(w->io->arg, w->folder, w->temporary, name);
     if (rc == 0)
         rc = w->io->sync_folder(w->io->arg, w->folder);
     if (rc < 0) {
@@ -206,7 +211,7 @@ void snapfile_discard(struct snapfile_writer *w)
         return;
     close(w->fd);
     w->fd = -1;
-    w->io->unlink(w->io->arg, w->folder, temporary);
+    w->io->unlink(w->io->arg, w->folder, w->temporary);
 }
 
 /* ---- reading ---- */

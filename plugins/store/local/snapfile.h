@@ -21,6 +21,7 @@
 struct snapfile_writer {
     const struct wal_io *io;
     const char *path;           /* of the folder, for messages; borrowed */
+    const char *temporary;      /* name until it is published */
     int      folder, fd;
     uint64_t index, bytes, at;  /* `at`: of the file */
     uint8_t *chunk;
@@ -34,6 +35,9 @@ struct snapfile_writer {
 /* begin, write (a spur_store_sink), end; then publish: fsync, rename, fsync of the folder, on any thread. Discard frees at any point after begin. */
 int  snapfile_begin(struct snapfile_writer *w, int folder, const char *path, const struct wal_io *io, const uint8_t *id, uint64_t index,
                     struct spur_error *err);
+/* With a temporary name of its own: two may be written at one time. */
+int  snapfile_begin_as(struct snapfile_writer *w, const char *temporary, int folder, const char *path, const struct wal_io *io, const uint8_t *id, uint64_t index,
+                       struct spur_error *err);
 long snapfile_write(void *writer, const void *data, size_t n);
 int  snapfile_end(struct snapfile_writer *w, struct spur_error *err);
 /* Between begin and end: what a group notes in the header; `extra` has at most SNAPFILE_EXTRA bytes. */

@@ -13,7 +13,7 @@ void order_send(struct store *s, struct order *o)
 {
     o->next = NULL;
     if (!s->orders_first && ring_put(&s->orders, o)) {
-        wake(s->writer_fd);
+        raft_wake(s->writer_fd);
         return;
     }
     *s->orders_end = o;
@@ -34,7 +34,7 @@ void orders_flush(struct store *s)
             s->orders_end = &s->orders_first;
     }
     if (any)
-        wake(s->writer_fd);
+        raft_wake(s->writer_fd);
 }
 
 static void *must(void *p)
@@ -141,7 +141,7 @@ static void role_changed(struct store *s, const struct raft_ready *r)
 /* Tells the loop who it is, when that has changed. */
 static void role_tell(struct store *s, bool is_leader_ready)
 {
-    const struct host *leader = s->core_leader ? group_host_of(s, s->core_leader) : NULL;
+    const struct host *leader = s->core_leader ? raft_group_host_of(s, s->core_leader) : NULL;
     struct raft_status st;
     struct item *item;
 
@@ -188,7 +188,8 @@ static void job_chunk(struct store *s, const struct raft_message *m)
     j->offset = m->offset;
     j->total = m->total;
     j->is_last = m->is_last;
-    j->members = m->members;
+    if (m->members)
+        j->members = *m->members;
     j->n = m->n;
     j->data = must(malloc(m->n ? m->n : 1));
     if (m->n)
@@ -218,7 +219,7 @@ static void act_once(struct store *s)
     }
     role_changed(s, &r);
     if (r.has_members)
-        group_members(s, r.members);
+        raft_group_members(s, r.members);
     for (size_t i = 0; i < r.send_count; i++)
         job_send(s, &r.sends[i]);
     if (r.chunk)
@@ -245,7 +246,7 @@ static void act_once(struct store *s)
         role_tell(s, is_leader_ready);
 }
 
-void act(struct store *s)
+void raft_act(struct store *s)
 {
     while (raft_has_ready(s->core))
         act_once(s);
@@ -264,7 +265,7 @@ static void took_send(struct store *s, struct job *j, uint64_t now)
 {
     struct raft_message m = { .index = j->index, .log_term = j->term, .offset = j->offset, .total = j->total, .data = j->data, .n = j->n, .is_last = j->is_last };
 
-    m.members = j->members;
+    m.members = &j->members;
     if (j->code < 0)
         raft_say_rarely(s, "snapshot", "%s", j->why.text);
     raft_snapshot_chunk(s->core, now, j->peer, &m);
@@ -329,7 +330,7 @@ void jobs_take(struct store *s)
         case JOB_PUBLISH: took_publish(s, j); break;
         case JOB_CHUNK: took_chunk(s, j, now); break;
         }
-        job_free(j);
-        act(s);
+        raft_job_free(j);
+        raft_act(s);
     }
 }

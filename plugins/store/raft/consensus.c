@@ -34,7 +34,7 @@ void consensus_fail(struct store *s, const struct spur_error *why)
         s->failed = *why;
     pthread_mutex_unlock(&s->status_lock);
     atomic_store(&s->may_propose, 0);
-    wake(s->wake_fd);
+    raft_wake(s->wake_fd);
 }
 
 /* ---- what the loop asks ---- */
@@ -61,7 +61,7 @@ static void asked_add(struct store *s, struct item *item, int64_t now)
     snprintf(s->wanted.addr, sizeof s->wanted.addr, "%s", item->addr);
     s->wanted.is_voter = item->is_voter;
     s->wanted_until_ms = now + 15000;
-    h = group_host_add(s, item->name, item->addr);
+    h = raft_group_host_add(s, item->name, item->addr);
     if (!h) {
         snprintf(s->change, sizeof s->change, "%s cannot be added: %u hosts are known already", item->name, s->host_count);
         s->wanted_until_ms = 0;
@@ -98,7 +98,7 @@ static void asked_change(struct store *s, struct item *item, int64_t now)
             raft_resign(s->core, (uint64_t)now);
         break;
     case ITEM_FORCE:
-        if ((rc = group_force(s, &err)) == 0)
+        if ((rc = raft_group_force(s, &err)) == 0)
             rc = raft_force_alone(s->core, (uint64_t)now, &err);
         snprintf(s->change, sizeof s->change, rc < 0 ? "not promoted: %s" : "promoted by force: this member alone is the group%s", rc < 0 ? err.text : "");
         raft_say(s, SPUR_LOG_WARN, "%s", s->change);
@@ -163,7 +163,7 @@ static void asks_take(struct store *s)
 
         asked(s, item, boot_ms());
         if (!is_entry)                  /* entries are gathered: one write for all that wait here */
-            act(s);
+            raft_act(s);
     }
     applied = atomic_load(&s->applied);
     if (applied && applied <= s->handed_out)
@@ -196,7 +196,7 @@ static void watch_loop(struct store *s, int64_t now)
     int64_t silent = now - atomic_load(&s->loop_seen_ms);
 
     if (silent > PING_MS && !atomic_exchange(&s->is_pinged, true))
-        ring_loop(s);
+        raft_ring_loop(s);
     if (s->core_role != RAFT_LEADER || is_alone(s) || !s->o.watchdog_ms || silent < (int64_t)s->o.watchdog_ms)
         return;
     raft_say_rarely(s, "watchdog", "the controller has not turned for %lld ms: the leadership is given up", (long long)silent);
@@ -288,14 +288,14 @@ static void house(struct store *s, int64_t now)
 {
     if (now >= s->status_ms) {
         age_turn(s, now);
-        status_make(s);
+        raft_status_make(s);
         s->status_ms = now + STATUS_MS;
     }
     if (now < s->house_ms)
         return;
     s->house_ms = now + HOUSE_MS;
     lines_sweep(s, now);
-    group_turn(s, now);
+    raft_group_turn(s, now);
     lines_dial(s, now);
     watch_loop(s, now);
     watch_disk(s, now);
@@ -369,19 +369,19 @@ static void turn(struct store *s)
         raft_written(s->core, (uint64_t)boot_ms(), written);
     }
     asks_take(s);
-    act(s);                             /* what was asked is on its way before anything else is looked at */
+    raft_act(s);                             /* what was asked is on its way before anything else is looked at */
     jobs_take(s);
     tell_flush(s);
     orders_flush(s);
     now = boot_ms();
     raft_tick(s->core, (uint64_t)now);
-    act(s);
+    raft_act(s);
     house(s, now);
-    act(s);
+    raft_act(s);
     for (struct line *l = s->lines; l; l = l->next)
         if (!l->is_dead)
             line_write(s, l);
-    act(s);
+    raft_act(s);
 }
 
 /* The store cannot go on: the loop is told, all that waits is answered, nothing is sent any more. */
@@ -423,7 +423,7 @@ void *consensus_main(void *arg)
 
 static void member_make(struct store *s, const struct raft_status *st, const struct raft_member *row, int64_t now, struct spur_store_member *out)
 {
-    const struct host *h = group_host_of(s, row->id);
+    const struct host *h = raft_group_host_of(s, row->id);
 
     *out = (struct spur_store_member){ .voter = row->is_voter, .heard_ms = -1, .is_self = row->id == s->id };
     snprintf(out->name, sizeof out->name, "%s", row->name);
@@ -456,7 +456,7 @@ static void member_make(struct store *s, const struct raft_status *st, const str
     }
 }
 
-void status_make(struct store *s)
+void raft_status_make(struct store *s)
 {
     struct spur_store_status new = { .size = sizeof new };
     struct spur_store_member rows[RAFT_MEMBERS_MAX];
@@ -493,7 +493,7 @@ void status_make(struct store *s)
         new.feature_min = 0;
     if (s->group)
         snprintf(new.group, sizeof new.group, "%016llx", (unsigned long long)s->group);
-    snprintf(new.change, sizeof new.change, "%s", s->change);
+    snprintf(new.change, sizeof new.change, "%.199s", s->change);
     pthread_mutex_lock(&s->status_lock);
     s->status = new;
     memcpy(s->members, rows, st.members.count * sizeof *rows);

@@ -58,7 +58,7 @@ struct raft_config {
 struct raft_restored {
     uint64_t term, vote;                /* vote RAFT_NOBODY: none in this term */
     uint64_t snapshot_index, snapshot_term; struct raft_members snapshot_members;       /* index 0: none */
-    const struct raft_entry *entries; size_t count;     /* copied as far as the cache holds */
+    const struct raft_entry *entries; size_t count;     /* copied as far as the cache holds; an applied one may come without its data (NULL): it is on disk only */
     uint64_t applied;                   /* >= snapshot_index: what the state has already */
 };
 

@@ -57,6 +57,16 @@ const struct raft_entry *log_row(const struct log *l, uint64_t index)
     return &l->rows[l->head + (size_t)(index - l->mem_first)];
 }
 
+/* The term of the entry that is the last one now. */
+static void run_push(struct log *l, uint64_t term)
+{
+    if (l->run_count && l->runs[l->run_count - 1].term == term)
+        return;
+    RAFT_MUST(term > (l->run_count ? l->runs[l->run_count - 1].term : 0) && term >= l->floor_term);
+    l->runs = raft_grow(l->runs, &l->run_room, l->run_count, sizeof *l->runs);
+    l->runs[l->run_count++] = (struct run){ l->last, term };
+}
+
 static void row_push(struct log *l, uint64_t term, uint32_t type, const void *data, size_t n, void *cookie)
 {
     if (l->head + l->count == l->room) {
@@ -78,11 +88,7 @@ static void row_push(struct log *l, uint64_t term, uint32_t type, const void *da
     l->count++;
     l->bytes += n + ROW_BYTES;
     l->uncommitted_bytes += n;
-    if (l->run_count == 0 || l->runs[l->run_count - 1].term != term) {
-        RAFT_MUST(term > (l->run_count ? l->runs[l->run_count - 1].term : 0) && term >= l->floor_term);
-        l->runs = raft_grow(l->runs, &l->run_room, l->run_count, sizeof *l->runs);
-        l->runs[l->run_count++] = (struct run){ l->last, term };
-    }
+    run_push(l, term);
 }
 
 static void row_free(struct log *l, size_t at)
@@ -96,15 +102,27 @@ static void row_free(struct log *l, size_t at)
 
 void log_init(struct log *l, const struct raft_restored *restored)
 {
+    size_t only_on_disk = 0;
+
     l->floor = restored->snapshot_index;
     l->floor_term = restored->snapshot_term;
     l->last = l->floor;
     l->mem_first = l->floor + 1;
+    for (size_t i = 0; i < restored->count; i++)
+        if (restored->entries[i].n && !restored->entries[i].data)
+            only_on_disk = i + 1;
+    RAFT_MUST(l->floor + only_on_disk <= restored->applied);
     for (size_t i = 0; i < restored->count; i++) {
         const struct raft_entry *e = &restored->entries[i];
 
         RAFT_MUST(e->index == l->last + 1 && e->term > 0);
-        row_push(l, e->term, e->type, e->data, e->n, NULL);
+        if (i >= only_on_disk) {
+            row_push(l, e->term, e->type, e->data, e->n, NULL);
+            continue;
+        }
+        l->last++;
+        l->mem_first++;
+        run_push(l, e->term);
     }
     l->next_write = l->last + 1;
     l->durable = l->last;

@@ -13,7 +13,7 @@
 #define CHUNK_BYTES (1u << 20)
 #define LOAD_BYTES  (4u << 20)
 
-void job_free(struct job *j)
+void raft_job_free(struct job *j)
 {
     if (!j)
         return;
@@ -172,7 +172,7 @@ static int incoming_begin(struct store *s, struct job *j)
     incoming_drop(s);
     if (!(s->incoming = calloc(1, sizeof *s->incoming)))
         return spur_fail(&j->why, SPUR_ENOMEM, "out of memory for a snapshot");
-    rc = snapfile_begin(s->incoming, s->wal->folder, s->path, s->wal->config.io, s->wal->super.id, j->index, &j->why);
+    rc = snapfile_begin_as(s->incoming, "incoming.tmp", s->wal->folder, s->path, s->wal->config.io, s->wal->super.id, j->index, &j->why);
     if (rc == 0)
         rc = snapfile_stamp(s->incoming, j->term, extra, n, &j->why);
     s->incoming_index = j->index;
@@ -232,7 +232,7 @@ void *files_main(void *arg)
         j->next = NULL;
         *s->jobs_done.end = j;
         s->jobs_done.end = &j->next;
-        wake(s->wake_fd);
+        raft_wake(s->wake_fd);
     }
     pthread_mutex_unlock(&s->jobs_lock);
     incoming_drop(s);

@@ -18,7 +18,7 @@
 
 #define FOUND_WAIT_MS   3000            /* a majority is there and fresh: so long the others may still come */
 
-struct host *group_host(struct store *s, const char *name)
+struct host *raft_group_host(struct store *s, const char *name)
 {
     for (uint32_t i = 0; i < s->host_count; i++)
         if (strcmp(s->hosts[i].name, name) == 0)
@@ -26,7 +26,7 @@ struct host *group_host(struct store *s, const char *name)
     return NULL;
 }
 
-struct host *group_host_of(struct store *s, uint64_t id)
+struct host *raft_group_host_of(struct store *s, uint64_t id)
 {
     for (uint32_t i = 0; i < s->host_count; i++)
         if (id != RAFT_NOBODY && s->hosts[i].id == id)
@@ -34,9 +34,9 @@ struct host *group_host_of(struct store *s, uint64_t id)
     return NULL;
 }
 
-struct host *group_host_add(struct store *s, const char *name, const char *addr)
+struct host *raft_group_host_add(struct store *s, const char *name, const char *addr)
 {
-    struct host *h = group_host(s, name);
+    struct host *h = raft_group_host(s, name);
 
     if (h)
         return h;
@@ -59,12 +59,12 @@ static void addr_make(const struct store *s, const char *addr, char out[128])
     if (colon && strchr(addr, ':') == colon)
         snprintf(out, 128, "%s", addr);                         /* with a port of its own */
     else if (colon && *addr != '[')
-        snprintf(out, 128, "[%s]:%u", addr, s->o.port);
+        snprintf(out, 128, "[%.110s]:%u", addr, s->o.port);
     else
-        snprintf(out, 128, "%s:%u", addr, s->o.port);
+        snprintf(out, 128, "%.110s:%u", addr, s->o.port);
 }
 
-void group_hosts(struct store *s)
+void raft_group_hosts(struct store *s)
 {
     struct spur_controller c;
     struct host *h;
@@ -73,12 +73,12 @@ void group_hosts(struct store *s)
     s->host_count = s->listed_count = 0;
     for (uint32_t i = 0; SPUR_HAS(s->host, controller) && i < RAFT_HOSTS_MAX - 8 && s->host->controller(s->host->ctx, i, &c) == 0; i++) {
         addr_make(s, c.addr, addr);
-        if ((h = group_host_add(s, c.name, addr)) && !h->listed)
+        if ((h = raft_group_host_add(s, c.name, addr)) && !h->listed)
             h->listed = ++s->listed_count;
     }
-    if (!(h = group_host(s, s->name))) {
+    if (!(h = raft_group_host(s, s->name))) {
         snprintf(addr, sizeof addr, "127.0.0.1:%u", s->o.port);
-        h = group_host_add(s, s->name, addr);
+        h = raft_group_host_add(s, s->name, addr);
     }
     snprintf(s->addr, sizeof s->addr, "%s", h->addr);
 }
@@ -106,9 +106,9 @@ static void group_join(struct store *s, uint64_t group, const char *by)
     lines_hello(s);
 }
 
-void group_hello(struct store *s, struct line *l, const struct hello *hello)
+void raft_group_hello(struct store *s, struct line *l, const struct hello *hello)
 {
-    struct host *h = group_host(s, hello->name);
+    struct host *h = raft_group_host(s, hello->name);
 
     if (hello->group && !s->group)
         group_join(s, hello->group, hello->name);
@@ -182,7 +182,7 @@ static bool is_connected(const struct host *h)
 
 static void wanted_turn(struct store *s, int64_t now)
 {
-    struct host *h = group_host(s, s->wanted.name);
+    struct host *h = raft_group_host(s, s->wanted.name);
     const struct raft_member *m = h ? member_named(s, h->name) : NULL;
 
     if (m && h->id == m->id && m->is_voter >= s->wanted.is_voter) {
@@ -278,9 +278,9 @@ static void founder_turn(struct store *s, int64_t now)
     group_found(s);
 }
 
-void group_turn(struct store *s, int64_t now)
+void raft_group_turn(struct store *s, int64_t now)
 {
-    const struct host *self = group_host(s, s->name);
+    const struct host *self = raft_group_host(s, s->name);
 
     if (s->is_fresh && !s->group) {
         if (self->listed <= 1 || s->listed_count <= 1) {
@@ -301,13 +301,13 @@ void group_turn(struct store *s, int64_t now)
 }
 
 /* The configuration in force. */
-void group_members(struct store *s, const struct raft_members *m)
+void raft_group_members(struct store *s, const struct raft_members *m)
 {
     struct spur_error err = { 0 };
 
     s->config = *m;
     for (uint32_t i = 0; i < m->count; i++) {
-        struct host *h = group_host_add(s, m->rows[i].name, m->rows[i].addr);
+        struct host *h = raft_group_host_add(s, m->rows[i].name, m->rows[i].addr);
 
         if (h && !h->id)
             h->id = m->rows[i].id;
@@ -325,7 +325,7 @@ void group_members(struct store *s, const struct raft_members *m)
 }
 
 /* What the others still have is another group from now on: they must not meet again as equals. */
-int group_force(struct store *s, struct spur_error *err)
+int raft_group_force(struct store *s, struct spur_error *err)
 {
     uint64_t group = 0;
     int rc;

@@ -168,7 +168,7 @@ void lines_met(struct store *s)
     s->met = NULL;
     pthread_mutex_unlock(&s->meet_lock);
     while ((m = list)) {
-        struct host *h = m->has_dialled ? group_host(s, m->name) : NULL;
+        struct host *h = m->has_dialled ? raft_group_host(s, m->name) : NULL;
 
         list = m->next;
         if (!m->has_dialled)
@@ -275,7 +275,7 @@ void line_write(struct store *s, struct line *l)
 
 void lines_send(struct store *s, const struct raft_message *m)
 {
-    struct host *h = group_host_of(s, m->to);
+    struct host *h = raft_group_host_of(s, m->to);
     uint32_t kind = m->type == RAFT_SNAPSHOT || (m->type == RAFT_APPEND && m->count) ? LINE_BULK : LINE_CONTROL;
     struct line *l = h ? h->out[kind] : NULL;
     uint8_t *data;
@@ -308,7 +308,7 @@ static void line_refuse(struct store *s, struct line *l, const char *kind, const
 /* True: this end may speak here. */
 static bool hello_check(struct store *s, struct line *l, const struct hello *h)
 {
-    char text[200];
+    char text[400];
 
     if (h->protocol + 1 < RAFT_PROTOCOL || h->protocol > RAFT_PROTOCOL + 1 || !h->protocol) {
         snprintf(text, sizeof text, "speaks version %u between controllers, this one %u: upgrade one release at a time", h->protocol, RAFT_PROTOCOL);
@@ -328,7 +328,7 @@ static bool hello_check(struct store *s, struct line *l, const struct hello *h)
 
 static bool is_flood(struct store *s, const struct hello *hello)
 {
-    struct host *h = group_host(s, hello->name);
+    struct host *h = raft_group_host(s, hello->name);
     int64_t now = boot_ms();
 
     if (!h)
@@ -378,7 +378,7 @@ static void got_hello(struct store *s, struct line *l, const void *data, size_t 
         l->host->backoff_ms[l->kind] = BACKOFF_MIN;
         l->host->trouble[0] = '\0';
     }
-    group_hello(s, l, &h);
+    raft_group_hello(s, l, &h);
 }
 
 static void got_message(struct store *s, struct line *l, const void *data, size_t n, int64_t now)
@@ -392,7 +392,7 @@ static void got_message(struct store *s, struct line *l, const void *data, size_
     }
     d.m.from = l->hello.member;
     if (s->group && l->hello.group == s->group && d.m.to == s->id) {
-        if ((h = group_host_of(s, d.m.from)))
+        if ((h = raft_group_host_of(s, d.m.from)))
             h->heard_ms = now;
         if (d.m.type == RAFT_APPEND && d.m.commit && !s->seen_commit) {
             s->seen_commit = d.m.commit;
@@ -400,14 +400,14 @@ static void got_message(struct store *s, struct line *l, const void *data, size_
         }
         raft_message(s->core, (uint64_t)now, &d.m);
         if (raft_has_ready(s->core))
-            act(s);
+            raft_act(s);
     }
     message_free(&d);
 }
 
 static void got_frame(struct store *s, struct line *l, uint16_t type, const void *data, size_t n, int64_t now)
 {
-    char text[200];
+    char text[400];
     struct info i;
 
     switch (type) {
@@ -418,7 +418,7 @@ static void got_frame(struct store *s, struct line *l, uint16_t type, const void
         got_message(s, l, data, n, now);
         break;
     case FRAME_INFO: {
-        struct host *h = l->has_hello ? group_host_of(s, l->hello.member) : NULL;
+        struct host *h = l->has_hello ? raft_group_host_of(s, l->hello.member) : NULL;
 
         if (h && info_unpack(&i, data, n) == 0) {
             h->info = i;

@@ -124,7 +124,7 @@ static void *meet_main(void *arg)
     s->met = m;
     s->meet_count--;
     pthread_cond_signal(&s->meet_over);
-    wake(s->wake_fd);
+    raft_wake(s->wake_fd);
     pthread_mutex_unlock(&s->meet_lock);
     return NULL;
 }
@@ -140,7 +140,7 @@ int meet_start(struct store *s, struct meeting *m)
     m->next = s->meeting;
     s->meeting = m;
     s->meet_count++;
-    rc = thread_start(&thread, meet_main, m, "meeting", &err);
+    rc = raft_thread(&thread, meet_main, m, "meeting", &err);
     if (rc < 0) {
         s->meeting = m->next;
         s->meet_count--;

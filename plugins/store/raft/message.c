@@ -102,10 +102,10 @@ uint8_t *message_pack(const struct raft_message *in, size_t *n)
         m.data.data = (uint8_t *)in->data;
         m.data.len = in->n;
     }
-    if (in->members.count) {
+    if (in->members && in->members->count) {
         m.has_members = true;
         m.members.data = members;
-        m.members.len = raft_members_pack(&in->members, members, sizeof members);
+        m.members.len = raft_members_pack(in->members, members, sizeof members);
     }
     if (in->count) {
         rows = malloc(in->count * sizeof *rows);
@@ -175,7 +175,7 @@ int info_unpack(struct info *out, const void *data, size_t n)
     return 0;
 }
 
-int refusal_unpack(char text[200], const void *data, size_t n)
+int refusal_unpack(char text[400], const void *data, size_t n)
 {
     struct decoded cap = { .cap = 4096 };
     ProtobufCAllocator a = { .alloc = capped_alloc, .free = capped_free, .allocator_data = &cap };
@@ -184,7 +184,7 @@ int refusal_unpack(char text[200], const void *data, size_t n)
 
     if (!m)
         return SPUR_ECORRUPT;
-    rc = copied(text, 200, m->text);
+    rc = copied(text, 400, m->text);
     raft__refusal__free_unpacked(m, &a);
     return rc;
 }
@@ -202,8 +202,11 @@ int message_unpack(struct decoded *out, const void *data, size_t n)
                                     .round = m->round, .sent_ms = m->sent_ms, .reject = m->reject, .by_transfer = m->by_transfer, .match = m->match,
                                     .hint_index = m->hint_index, .hint_term = m->hint_term, .offset = m->offset, .total = m->total,
                                     .data = m->data.data, .n = m->data.len, .is_last = m->is_last };
-    if (m->has_members && raft_members_unpack(&out->m.members, m->members.data, m->members.len) < 0)
-        goto corrupt;
+    if (m->has_members) {
+        if (!(out->members = malloc(sizeof *out->members)) || raft_members_unpack(out->members, m->members.data, m->members.len) < 0)
+            goto corrupt;
+        out->m.members = out->members;
+    }
     if (m->n_entries) {
         if (!(out->entries = malloc(m->n_entries * sizeof *out->entries)))
             goto corrupt;
@@ -226,5 +229,8 @@ void message_free(struct decoded *d)
     if (d->proto)
         raft__message__free_unpacked(d->proto, &a);
     free(d->entries);
-    d->proto = d->entries = NULL;
+    free(d->members);
+    d->proto = NULL;
+    d->entries = NULL;
+    d->members = NULL;
 }

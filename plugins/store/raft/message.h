@@ -27,9 +27,9 @@ uint8_t *message_pack(const struct raft_message *m, size_t *n);
 /* ECORRUPT: not such a message. */
 int hello_unpack(struct hello *out, const void *data, size_t n);
 int info_unpack(struct info *out, const void *data, size_t n);
-int refusal_unpack(char text[200], const void *data, size_t n);
+int refusal_unpack(char text[400], const void *data, size_t n);
 /* What was decoded: `m` points into it. */
-struct decoded { struct raft_message m; void *proto; struct raft_entry *entries; size_t used, cap; };
+struct decoded { struct raft_message m; void *proto; struct raft_entry *entries; struct raft_members *members; size_t used, cap; };
 int  message_unpack(struct decoded *out, const void *data, size_t n);
 void message_free(struct decoded *d);
 

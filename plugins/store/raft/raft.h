@@ -63,6 +63,8 @@ struct item {
     bool     is_voter;
     char     name[64], addr[128];
     struct raft_members *members;       /* owned */
+    bool     is_own;                    /* asked by the loop: in its list until it is answered */
+    struct item *own_next, **own_at;
     size_t   n;
     uint8_t  data[];
 };
@@ -136,7 +138,7 @@ struct host {
     uint32_t backoff_ms[3];
     int64_t  tokens_ms;                 /* the next chunk of a snapshot goes not before */
     uint32_t visits; int64_t visits_ms; /* connections from it within the last ten seconds */
-    char     trouble[160];
+    char     trouble[240];
 };
 
 struct door { struct store *self; unsigned pending; };       /* what a posted call finds; under door_lock */
@@ -154,12 +156,18 @@ struct store {
     enum spur_store_role role;
     uint64_t fence, handed, handed_term, since_snapshot, snapshot_size, snapshot_index, snapshot_retry, entries;
     struct raft_members handed_members;
-    bool     is_snapshotting, is_delivering;
+    bool     is_snapshotting, is_delivering, is_stopping_ask;
+    struct item *own;                   /* proposals and barriers that are not answered */
+    struct item *late;                  /* did not fit into the ring */
+    uint64_t own_bytes;
+    uint32_t own_entries;
+    enum spur_store_role told_role; uint64_t told_fence; char told_leader[64];
 
     /* Loop and consensus. */
     struct ring asks, done;
     atomic_int   may_propose;           /* this member leads */
-    atomic_ullong applied, asked_bytes; /* asked_bytes: proposals on the way to the disk */
+    atomic_ullong applied;
+    atomic_ullong barrier_count;
     atomic_llong loop_seen_ms, fresh_ms, lease_ms;
     atomic_bool  is_pinged;
     pthread_mutex_t door_lock;
@@ -176,7 +184,7 @@ struct store {
     atomic_bool is_stopping;
     struct raft *core;
     struct item *done_first, **done_end;        /* did not fit into the ring */
-    uint64_t done_bytes;
+    uint64_t done_bytes, done_put;
     struct order *orders_first, **orders_end;
     struct line *lines;
     struct host hosts[RAFT_HOSTS_MAX]; uint32_t host_count, listed_count;
@@ -188,10 +196,11 @@ struct store {
     struct item *barriers, **barriers_end;      /* confirmed by the core, wait for their index to be handed out */
     struct item *reads;                         /* wait for the core */
     uint64_t next_read, handed_out;             /* the last entry put into `done` */
+    atomic_ullong done_taken;                   /* bytes of entries that the loop has taken */
     uint64_t seen_commit; int64_t seen_ms;      /* age: the leader's commit that is not applied here yet, and when it was heard */
     int64_t  house_ms, info_ms, status_ms, slow_since_ms, found_since_ms, full_ms, wanted_until_ms, installing_ms;
     struct { char name[64], addr[128]; bool is_voter; } wanted;
-    char     change[200];
+    char     change[400];
     uint64_t snapshot_known;            /* index of the newest snapshot on disk */
     struct { uint64_t first, last_index; } loads;
     uint32_t meetings_open;             /* accepted, not proven yet */
@@ -243,23 +252,29 @@ static inline int64_t boot_ms(void)
 void raft_say(const struct store *s, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The same, but a line of this kind (its first words) at most once a minute, with a count of what was left out. Consensus. */
 void raft_say_rarely(struct store *s, const char *kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void wake(int fd);                                      /* an eventfd */
-int  thread_start(pthread_t *thread, void *(*fn)(void *), void *arg, const char *name, struct spur_error *err);
+void raft_wake(int fd);                                      /* an eventfd */
+int  raft_thread(pthread_t *thread, void *(*fn)(void *), void *arg, const char *name, struct spur_error *err);
+
+/* raft.c: for tests, with options and file operations of one's own. */
+int store_raft_create(const struct spur_host *host, const char *path, const struct raft_options *o, void **self, struct spur_error *err);
+extern const struct spur_store_ops store_raft_ops;
 
 /* deliver.c: to the loop. */
 void item_tell(struct store *s, struct item *item);     /* consensus: takes the item */
 void tell_flush(struct store *s);                       /* consensus: what did not fit before */
-void ring_loop(struct store *s);                        /* any thread: the loop shall look */
-void deliver(struct store *s);                          /* loop */
-int  snapshot_take(struct store *s, struct spur_error *err);
-bool ask(struct store *s, struct item *item);           /* loop: false when full; the item stays the caller's */
+void raft_ring_loop(struct store *s);                        /* any thread: the loop shall look */
+void raft_deliver(struct store *s);                          /* loop */
+void own_add(struct store *s, struct item *item);       /* loop: proposals and barriers until they are answered */
+void own_remove(struct store *s, struct item *item);
+int  raft_snapshot_take(struct store *s, struct spur_error *err);
+bool raft_ask(struct store *s, struct item *item);           /* loop: false when full; the item stays the caller's */
 
 /* consensus.c */
 void *consensus_main(void *store);
 void consensus_fail(struct store *s, const struct spur_error *why);    /* any thread */
-void status_make(struct store *s);
+void raft_status_make(struct store *s);
 /* act.c */
-void act(struct store *s);                              /* does what the core has ready */
+void raft_act(struct store *s);                              /* does what the core has ready */
 void order_send(struct store *s, struct order *o);
 void orders_flush(struct store *s);
 void jobs_take(struct store *s);
@@ -276,14 +291,14 @@ void lines_sweep(struct store *s, int64_t now);         /* closes the dead */
 void lines_close(struct store *s);
 void lines_send(struct store *s, const struct raft_message *m);
 /* group.c */
-void group_hosts(struct store *s);                      /* from SlurmctldHost, at start */
-struct host *group_host(struct store *s, const char *name);
-struct host *group_host_of(struct store *s, uint64_t id);
-struct host *group_host_add(struct store *s, const char *name, const char *addr);
-void group_hello(struct store *s, struct line *l, const struct hello *h);
-void group_turn(struct store *s, int64_t now);
-void group_members(struct store *s, const struct raft_members *m);
-int  group_force(struct store *s, struct spur_error *err);
+void raft_group_hosts(struct store *s);                      /* from SlurmctldHost, at start */
+struct host *raft_group_host(struct store *s, const char *name);
+struct host *raft_group_host_of(struct store *s, uint64_t id);
+struct host *raft_group_host_add(struct store *s, const char *name, const char *addr);
+void raft_group_hello(struct store *s, struct line *l, const struct hello *h);
+void raft_group_turn(struct store *s, int64_t now);
+void raft_group_members(struct store *s, const struct raft_members *m);
+int  raft_group_force(struct store *s, struct spur_error *err);
 /* roster.c: the file `members` beside the log. */
 int  roster_read(const char *path, uint64_t *group, struct raft_members *out, struct spur_error *err);
 int  roster_write(const struct store *s, uint64_t group, const struct raft_members *m, struct spur_error *err);
@@ -298,9 +313,9 @@ void room_publish(struct store *s);
 /* files.c */
 void *files_main(void *store);
 void files_put(struct store *s, struct job *j);
-void job_free(struct job *j);
+void raft_job_free(struct job *j);
 /* replay.c */
-int  replay(struct store *s, struct raft_restored *out, struct spur_error *err);
-void replay_free(struct raft_restored *r);
+int  raft_replay(struct store *s, struct raft_restored *out, struct spur_error *err);
+void raft_replay_free(struct raft_restored *r);
 
 #endif

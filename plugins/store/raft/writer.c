@@ -84,7 +84,7 @@ static bool spare_wait(struct store *s)
         struct timespec until;
 
         if (s->full.code && !atomic_exchange(&s->is_full, true))
-            wake(s->wake_fd);
+            raft_wake(s->wake_fd);
         pthread_cond_signal(&s->room_wake);
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec++;
@@ -185,7 +185,7 @@ static int batch_write(struct store *s, struct order **batch, size_t n, struct s
             return rc;
         if (!atomic_exchange(&s->is_full, true)) {
             raft_say(s, SPUR_LOG_ERROR, "%s", err->text);
-            wake(s->wake_fd);
+            raft_wake(s->wake_fd);
         }
         if (atomic_load(&s->writer_stops))
             return spur_fail(err, SPUR_ECLOSED, "the store stops");
@@ -238,7 +238,7 @@ void *writer_main(void *arg)
             room_publish(s);
             if (seq) {
                 atomic_store(&s->written, seq);
-                wake(s->wake_fd);
+                raft_wake(s->wake_fd);
             }
         } else if (rc != SPUR_ECLOSED && !has_failed) {
             has_failed = true;
