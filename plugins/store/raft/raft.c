@@ -116,6 +116,8 @@ static int no_leader_here(struct store *s, struct spur_error *err)
         rc = spur_fail(err, SPUR_EIO, "%s", s->failed.text);
     else if (s->status.has_leader)
         rc = spur_fail(err, SPUR_ENOTLEADER, "%s leads", s->status.leader);
+    else if (!s->status.voters)
+        rc = spur_fail(err, SPUR_ENOTLEADER, "there is no group yet%s%s", *s->status.change ? ": " : "", s->status.change);
     else if (s->status.voters_reachable <= s->status.voters / 2)
         rc = spur_fail(err, SPUR_ENOTLEADER, "%u of %u controllers can be reached: nothing is decided without a majority", s->status.voters_reachable, s->status.voters);
     else
