@@ -130,7 +130,7 @@ int slice_place(struct slice *sl, const struct spur_view *view, struct wish *w, 
         if (!*where || (*where)->pick_room < room)
             *where = placement_room(sl->s, sl->arena, room);
         (*where)->pick_count = 0;
-        slice_spend(sl, units_here(sl->s, UNITS_PLACE));
+        slice_spend(sl, units_place(sl->s));
         got = sl->plugins->select->place(sl->plugins->select_self, view, ask, *where, err);
         if (got == 0 && (*where)->pick_count) {
             *which = ask;

@@ -73,6 +73,8 @@ struct slice {
 #define UNITS_OVERLAY 48u                   /* a copy of the cluster */
 /* Both cost more the larger the cluster is; the slice is measured in what they cost on a thousand nodes. */
 static inline uint32_t units_here(const struct state *s, uint32_t units) { return units + units * (s->node_count / 1024); }
+/* A placement costs select/linear a look at each node, some 5 ns, and select/topo one at each class of equal nodes. */
+static inline uint32_t units_place(const struct state *s) { return UNITS_PLACE + UNITS_PLACE * (s->node_count / 8192); }
 
 /* plan.c */
 void plan_refresh(struct plan *p, struct state *s, uint32_t job_id, bool changed, int64_t now_s);

@@ -80,7 +80,7 @@ static void near_fill(struct cores *c, const struct spur_device_table *table, ui
 
     for (int round = 0; round < 2; round++)
         for (uint64_t rest = gpus; rest && done < want; rest &= rest - 1) {
-            uint32_t device = (uint32_t)__builtin_ctzll(rest), quota = round ? want - done : (want * (rank + 1)) / count - (want * rank) / count;
+            uint32_t device = (uint32_t)__builtin_ctzll(rest), quota = round ? want - done : (want * (rank + 1) + count - 1) / count - (want * rank + count - 1) / count;
 
             rank++;
             for (uint32_t w = 0; w < c->words && w < c->n->core_words && quota > 0; w++)

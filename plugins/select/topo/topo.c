@@ -273,9 +273,10 @@ static void picks_sort(struct topo_room *room)
 
 /* ---- one node for the whole job ---- */
 
-static bool wants_one(const struct topo_ask *t)
+/* A job that shares its node. One that wants a whole node is a job of one node in the network: it goes where the fewest are left over. */
+static bool wants_one(const struct topo_ask *t, const struct topo_index *x)
 {
-    return t->a.min_nodes == 1 && t->a.want_nodes <= 1 && !t->a.required && !t->a.spread;
+    return !(t->a.exclusive && x->has_leaves) && t->a.min_nodes == 1 && t->a.want_nodes <= 1 && !t->a.required && !t->a.spread;
 }
 
 /* Can a node do all of it? */
@@ -431,7 +432,7 @@ static int nodes_choose(struct topo *topo, struct topo_ask *t, const struct spur
     enum topo_lack lack;
     uint32_t which = 0, one;
 
-    if (x && wants_one(t) && (one = one_node(topo, t, view, x)) != UINT32_MAX) {
+    if (x && wants_one(t, x) && (one = one_node(topo, t, view, x)) != UINT32_MAX) {
         struct topo_fit *f = &topo->room.fits[0];
 
         f->rows = &topo->room.limits[0];
@@ -441,10 +442,10 @@ static int nodes_choose(struct topo *topo, struct topo_ask *t, const struct spur
         topo_share(t, &topo->room);
         return 0;
     }
-    if (x && wants_one(t) && t->a.max_nodes == 1)
+    if (x && wants_one(t, x) && t->a.max_nodes == 1)
         return SPUR_ENEVER;
     fits_make(topo, t, view, x, false);
-    if (x && (x->has_leaves || x->has_fabrics) && !t->a.contiguous && !t->a.spread && t->a.max_nodes > 1) {
+    if (x && (x->has_leaves || x->has_fabrics) && !t->a.contiguous && !t->a.spread && (t->a.max_nodes > 1 || t->a.exclusive)) {
         q.gpus = gpus_wanted(t, 1, t->a.min_nodes, &q.row);
         switch (topo_net_choose(&topo->net, t, &topo->room, x, q.gpus && t->scorer && !(t->a.cr & SPUR_CR_LLN) ? fit_quality : NULL, &q)) {
         case TOPO_NET_CHOSEN: return 0;

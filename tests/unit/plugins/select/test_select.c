@@ -5,6 +5,7 @@
 
 Suite *topo_suite(void);
 Suite *oracle_suite(void);
+Suite *net_suite(void);
 
 int main(void)
 {
@@ -12,6 +13,7 @@ int main(void)
     int failed;
 
     srunner_add_suite(r, oracle_suite());
+    srunner_add_suite(r, net_suite());
     srunner_run_all(r, CK_ENV);
     failed = srunner_ntests_failed(r);
     srunner_free(r);
