@@ -78,7 +78,10 @@ static void wake(void *arg, uint64_t number, void *data)
         }
         k->leader_hint = NOBODY;
     } else if (k->op != NOBODY) {
-        k->leader_hint = NOBODY;
+        if (k->is_told)
+            k->is_told = false;         /* he said whom to ask */
+        else
+            k->leader_hint = NOBODY;
     } else if (c->is_calm) {
         return;
     } else if (sim_random_below(&c->random, 4) == 0) {
@@ -108,6 +111,7 @@ void client_receive(struct client *k, const struct letter *l)
         return;
     if (l->code == SPUR_ENOTLEADER || l->code == SPUR_EBUSY || l->code == SPUR_ELIMIT) {
         k->leader_hint = l->hint;
+        k->is_told = true;
         sim_events_add(&c->events, now_us(c) + sim_random_tail(&c->random, 20 * MS), wake, k, ++k->request, NULL, NULL);
         return;
     }

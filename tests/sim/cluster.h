@@ -109,7 +109,7 @@ struct op {
     uint64_t applied_at; uint32_t applied_job;      /* index of the one entry that did it */
     uint64_t invoked_us, done_us;
 };
-struct client { struct cluster *c; unsigned number; uint32_t op, request; unsigned asked, leader_hint; struct sim_clock wall; bool is_reading; uint64_t read_floor, reads; uint64_t since_us; };
+struct client { struct cluster *c; unsigned number; uint32_t op, request; unsigned asked, leader_hint; struct sim_clock wall; bool is_told, is_reading; uint64_t read_floor, reads; uint64_t since_us; };
 
 /* What travels: a message of the core with all it borrows, or a client's request or answer. */
 enum letter_kind { LETTER_RAFT, LETTER_REQUEST, LETTER_ANSWER };

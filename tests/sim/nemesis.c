@@ -206,10 +206,39 @@ static void nemesis_weather(void *arg, uint64_t number, void *data)
     sim_events_add(&c->events, now_us(c) + sim_random_tail(&c->random, 1 * SECOND), fair_event, c, 0, NULL, NULL);
 }
 
+/* The host is back with an empty folder, and so as somebody else. */
+static void wipe(struct member *m)
+{
+    struct cluster *c = m->c;
+    struct member *fresh = member_new(c);
+
+    if (!fresh)
+        return;
+    say(c, "m%u is wiped, its host comes back as m%u", m->place, fresh->place);
+    member_crash(m, true);
+    m->is_gone = true;
+    sim_events_add(&c->events, now_us(c) + sim_random_tail(&c->random, 100 * MS), start_event, fresh, 0, NULL, NULL);
+}
+
+/* By every configuration that it knows: a learner that has lost something would become a voter that may not vote. */
+static bool is_voter(const struct member *m)
+{
+    for (uint32_t i = 0; i < m->config_count; i++) {
+        const struct raft_members *g = &m->config_log[i].members;
+        bool votes = false;
+
+        for (uint32_t k = 0; k < g->count; k++)
+            votes |= g->rows[k].id == m->id && g->rows[k].is_voter;
+        if (!votes)
+            return false;
+    }
+    return m->config_count > 0;
+}
+
 static void nemesis_wipe(void *arg, uint64_t number, void *data)
 {
     struct cluster *c = arg;
-    struct member *m, *fresh;
+    struct member *m;
 
     (void)number;
     (void)data;
@@ -223,11 +252,7 @@ static void nemesis_wipe(void *arg, uint64_t number, void *data)
         crash(m, true, 50 * MS);
         return;
     }
-    say(c, "m%u is wiped", m->place);
-    member_crash(m, true);
-    m->is_gone = true;
-    fresh = member_new(c);
-    sim_events_add(&c->events, now_us(c) + sim_random_tail(&c->random, 100 * MS), start_event, fresh, 0, NULL, NULL);
+    wipe(m);
 }
 
 static void nemesis_rot(void *arg, uint64_t number, void *data)
@@ -241,6 +266,10 @@ static void nemesis_rot(void *arg, uint64_t number, void *data)
     m = victim(c);
     if (c->is_calm || !m || m->is_muted || !nemesis_may_lose(c, m))
         return;
+    if (!is_voter(m) || sim_random_below(&c->random, 2)) {      /* as store/raft does it: set aside, a new identity */
+        wipe(m);
+        return;
+    }
     crash(m, true, 5 * MS + sim_random_tail(&c->random, 100 * MS));
     if (drive_rot(&m->drive, &c->random)) {
         m->is_muted = true;
