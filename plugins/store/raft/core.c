@@ -94,7 +94,7 @@ static void held_release(struct raft *r)
     for (size_t i = 0; i < r->held_count; i++) {
         if (r->held[i].seq > r->log.written_seq)
             r->held[kept++] = r->held[i];
-        else if (r->held[i].m.term == r->term)
+        else if (r->held[i].m.term == r->term && (r->held[i].m.type != RAFT_VOTE || r->role == RAFT_CANDIDATE))    /* nobody is asked any more who has lost meanwhile */
             *message_new(r, r->held[i].m.type, r->held[i].m.to) = r->held[i].m;
     }
     r->held_count = kept;
