@@ -132,7 +132,7 @@ struct truth {
     uint32_t jobs[8192];                /* job id -> op + 1 */
 };
 
-struct chances { uint64_t crash, pause, split, one_way, weather, wipe, member, transfer, resign, rot, full, slow_disk, sync_error, clock, bad_snapshot; };   /* mean time between, us; 0: never */
+struct chances { uint64_t crash, pause, split, one_way, pair, weather, wipe, member, transfer, resign, rot, full, slow_disk, sync_error, clock, bad_snapshot; };   /* mean time between, us; 0: never */
 struct cluster {
     uint64_t seed; bool is_verbose;
     struct sim_random random;

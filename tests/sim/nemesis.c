@@ -171,15 +171,39 @@ static void nemesis_one_way(void *arg, uint64_t number, void *data)
     m = victim(c);
     if (c->is_calm || !m)
         return;
-    if (sim_random_below(&c->random, 3) == 0) {         /* two that do not hear each other, and all others hear both */
-        unsigned i = (unsigned)sim_random_below(&c->random, c->member_count);
-
-        sim_network_link(&c->network, m->place, i)->is_cut = sim_network_link(&c->network, i, m->place)->is_cut = i != m->place;
-    }
-    else for (unsigned i = 0; i < c->member_count; i++)      /* one peer, or all, hears m no more or is not heard by m */
+    for (unsigned i = 0; i < c->member_count; i++)      /* one peer, or all, hears m no more or is not heard by m */
         if (sim_random_below(&c->random, 2))
             sim_network_link(&c->network, sim_random_below(&c->random, 2) ? m->place : i, sim_random_below(&c->random, 2) ? i : m->place)->is_cut = i != m->place;
     sim_events_add(&c->events, now_us(c) + sim_random_tail(&c->random, 700 * MS), heal_event, c, 0, NULL, NULL);
+}
+
+static void pair_set(struct cluster *c, unsigned a, unsigned b, bool is_cut)
+{
+    sim_network_link(&c->network, a, b)->is_cut = sim_network_link(&c->network, b, a)->is_cut = is_cut;
+}
+
+static void pair_event(void *arg, uint64_t number, void *data)
+{
+    (void)data;
+    pair_set(arg, (unsigned)(number >> 8), (unsigned)(number & 255), false);
+}
+
+/* The leader and one more do not hear each other, and all others hear both: this one will campaign against a leader who is well. */
+static void nemesis_pair(void *arg, uint64_t number, void *data)
+{
+    struct cluster *c = arg;
+    struct member *m, *other;
+
+    (void)number;
+    (void)data;
+    again(c, c->chances.pair, nemesis_pair);
+    m = leader(c);
+    other = some_member(c, true);
+    if (c->is_calm || !m || !other || m == other)
+        return;
+    say(c, "m%u and m%u do not hear each other", m->place, other->place);
+    pair_set(c, m->place, other->place, true);
+    sim_events_add(&c->events, now_us(c) + sim_random_tail(&c->random, 900 * MS), pair_event, c, m->place << 8 | other->place, NULL, NULL);
 }
 
 static void fair_event(void *arg, uint64_t number, void *data)
@@ -596,7 +620,7 @@ void nemesis_start(struct cluster *c)
 {
     const struct chances *k = &c->chances;
     struct { uint64_t mean; void (*fn)(void *, uint64_t, void *); } all[] = {
-        { k->crash, nemesis_crash }, { k->pause, nemesis_pause }, { k->split, nemesis_split }, { k->one_way, nemesis_one_way }, { k->weather, nemesis_weather },
+        { k->crash, nemesis_crash }, { k->pause, nemesis_pause }, { k->split, nemesis_split }, { k->one_way, nemesis_one_way }, { k->pair, nemesis_pair }, { k->weather, nemesis_weather },
         { k->wipe, nemesis_wipe }, { k->member, nemesis_member }, { k->transfer, nemesis_transfer }, { k->resign, nemesis_resign }, { k->rot, nemesis_rot },
         { k->full, nemesis_full }, { k->slow_disk, nemesis_slow_disk }, { k->sync_error, nemesis_sync_error }, { k->clock, nemesis_clock },
         { k->bad_snapshot, nemesis_bad_snapshot } };

@@ -42,11 +42,20 @@ static void draw(struct cluster *c)
     c->weather = (struct sim_weather){ .delay_us = sim_random_between(r, 50, 2 * MS), .loss = sim_random_below(r, 3) ? 0 : 10000,
         .duplicate = sim_random_below(r, 2) ? 0 : 20000, .slow = sim_random_below(r, 2) ? 0 : 20000, .slow_us = 300 * MS };
     c->chances = (struct chances){ .crash = maybe(c, 70, 300 * MS, 4 * SECOND), .pause = maybe(c, 40, 400 * MS, 4 * SECOND), .split = maybe(c, 60, 500 * MS, 4 * SECOND),
-        .one_way = maybe(c, 40, 500 * MS, 4 * SECOND), .weather = maybe(c, 50, 500 * MS, 4 * SECOND), .wipe = maybe(c, 30, 1 * SECOND, 6 * SECOND),
+        .one_way = maybe(c, 40, 500 * MS, 4 * SECOND), .pair = maybe(c, 40, 400 * MS, 4 * SECOND), .weather = maybe(c, 50, 500 * MS, 4 * SECOND), .wipe = maybe(c, 30, 1 * SECOND, 6 * SECOND),
         .member = maybe(c, 50, 300 * MS, 4 * SECOND), .transfer = maybe(c, 50, 200 * MS, 4 * SECOND), .resign = maybe(c, 30, 500 * MS, 4 * SECOND),
         .rot = maybe(c, 30, 500 * MS, 5 * SECOND), .full = maybe(c, 25, 500 * MS, 4 * SECOND), .slow_disk = maybe(c, 40, 500 * MS, 4 * SECOND),
         .sync_error = maybe(c, 25, 200 * MS, 2 * SECOND), .clock = maybe(c, 40, 500 * MS, 4 * SECOND), .bad_snapshot = maybe(c, 25, 500 * MS, 4 * SECOND) };
-    c->ambush = maybe(c, 40, 100000, 900000);
+    if (sim_random_below(r, 2)) {       /* one trouble, or two or three, undisturbed by the others */
+        uint64_t *all = (uint64_t *)&c->chances, kept = 0;
+        size_t n = sizeof c->chances / sizeof *all;
+
+        for (uint64_t i = 1 + sim_random_below(r, 3); i; i--)
+            kept |= UINT64_C(1) << sim_random_below(r, n);
+        for (size_t i = 0; i < n; i++)
+            all[i] = kept >> i & 1 ? sim_random_between(r, 300 * MS, 2 * SECOND) : 0;
+    }
+    c->ambush = maybe(c, 35, 100000, 900000);
     c->late_votes = maybe(c, 40, 50000, 500000);
     c->calm_us = sim_random_between(r, 6 * SECOND, 20 * SECOND);
     c->end_us = c->calm_us + 30 * SECOND;
