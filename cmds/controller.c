@@ -28,8 +28,8 @@ static const char usage_text[] =
     "       spur controller promote [NAME] --force\n"
     "\n"
     "  status      who leads, who votes, how far each is and how fast its disk is; exit status 1 when nobody leads\n"
-    "  add         a further controller, whose spurctld runs already: it learns what there is, then it votes. ADDR: host or host:port, where it is not\n"
-    "              what NAME means\n"
+    "  add         a further controller. Where its key is known and its spurctld runs, it learns what there is, then it votes. Else a token is\n"
+    "              printed, for `spur join` on that host. ADDR: host or host:port, where it is not what NAME means\n"
     "  remove      a controller leaves the group; what the others hold is not touched\n"
     "  transfer    another one leads: NAME, else the one that is furthest\n"
     "  promote     when most controllers are lost for good: NAME alone (else the one of this host) is the group from now on. What only the lost ones had\n"
@@ -354,10 +354,14 @@ static int change(struct client *c, Wire__MemberChangeRequest *r)
             snprintf(before, sizeof before, "%s", ((Wire__Pong *)reply)->leader ? ((Wire__Pong *)reply)->leader : "");
         rc = client_call(c, WIRE__MESSAGE_TYPE__MEMBER_CHANGE, &r->base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &a, &reply, &number, &err);
     }
-    if (rc < 0)
+    if (rc < 0) {
         fprintf(stderr, "spur controller: %s\n", err.text);
-    else
+    } else if (((Wire__DoneReply *)reply)->text && word_starts(((Wire__DoneReply *)reply)->text, "spur-join-")) {
+        printf("%s\n", ((Wire__DoneReply *)reply)->text);
+        fprintf(stderr, "This token is good once, within a day. On %s:\n    spur join TOKEN\nand then start its spurctld there.\n", r->name);
+    } else {
         rc = change_follow(c, r, before);
+    }
     arena_fini(&a);
     return rc != 0;
 }

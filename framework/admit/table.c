@@ -14,6 +14,7 @@
 #define ADMIT_USER       0x2u
 #define ADMIT_NODE       0x4u
 #define ADMIT_CONTROLLER 0x8u
+#define ADMIT_LOGIN      0x10u
 
 enum object { OBJECT_NONE, OBJECT_OWN, OBJECT_ANY, OBJECT_NODE };
 
@@ -69,7 +70,8 @@ static unsigned role_bit(const struct spur_identity *who)
     case SPUR_ROLE_USER:       return who->uid == UINT32_MAX ? 0 : ADMIT_USER;
     case SPUR_ROLE_NODE:       return ADMIT_NODE;
     case SPUR_ROLE_CONTROLLER: return ADMIT_CONTROLLER;
-    default:                   return 0;     /* a login host vouches for its users; by itself it asks for nothing but PING */
+    case SPUR_ROLE_LOGIN:      return ADMIT_LOGIN;       /* it vouches for its users; by itself it asks for nothing but PING, and JOIN with a token */
+    default:                   return 0;
     }
 }
 
@@ -86,7 +88,7 @@ int admit_message(unsigned message_type, const struct spur_identity *who, enum r
         return spur_fail(err, SPUR_EDENIED, "Access/permission denied: %s needs a proven identity", row->name);
     if (!(row->roles & bit))
         return spur_fail(err, SPUR_EDENIED, "Access/permission denied: %s is not for %s", row->name,
-                         bit == ADMIT_USER ? "users" : bit == ADMIT_NODE ? "compute nodes" : "controllers");
+                         bit == ADMIT_USER ? "users" : bit == ADMIT_NODE ? "compute nodes" : bit == ADMIT_LOGIN ? "login hosts" : "controllers");
     if (bit == ADMIT_USER && rank < row->rank)
         return spur_fail(err, SPUR_EDENIED, "Access/permission denied: %s needs %s", row->name,
                          row->rank == RANK_ADMIN ? "an administrator (root or SlurmUser)" : row->rank == RANK_OPERATOR ? "an operator" : "a user");

@@ -111,6 +111,7 @@ void node_check_spool(struct agent *a);                     /* looks for room, a
 void node_connected(struct agent *a, struct rpc_conn *c);
 void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, const uint8_t *body);
 void agent_config(struct agent *a, const Wire__ConfigFiles *files);     /* the leader's configuration has changed */
+void agent_enrol(struct agent *a, const char *lines);        /* hosts that joined the cluster, as the leader says */
 void node_closed(struct agent *a, struct rpc_conn *c, const struct spur_error *why);
 
 /* launch.c */

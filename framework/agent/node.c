@@ -286,6 +286,8 @@ static void registered(struct identity *n, const Wire__RegisterReply *r)
         rpc_close(n->conn, "an old leader");
         return;
     }
+    if (r->hosts && !n->registered)
+        agent_enrol(n->agent, r->hosts);
     if (!n->registered)
         log_line(SPUR_LOG_INFO, "%s: registered with %s", n->name, rpc_peer(n->conn));
     n->registered = true;

@@ -146,6 +146,28 @@ static void take_config(struct agent *a, const struct config *cfg)
     str_fini(&names);
 }
 
+/* Hosts that joined the cluster: a controller among them may lead, and be believed. */
+void agent_enrol(struct agent *a, const char *lines)
+{
+    const struct spur_auth_ops *ops = loader_ops(a->auth);
+    struct spur_error err = { 0 };
+    struct str plain;
+
+    if (!SPUR_HAS(ops, enrol))
+        return;
+    str_init(&plain);
+    for (const char *at = lines ? lines : ""; *at; at += strcspn(at, "\n") + (at[strcspn(at, "\n")] == '\n')) {
+        char word[3][96], line[512];
+
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+        if (sscanf(line, "%95s %95s %95s", word[0], word[1], word[2]) == 3 && !strcmp(word[1], "controller"))
+            str_addf(&plain, "%s %s %s\n", word[0], word[1], word[2]);
+    }
+    if (ops->enrol(a->auth->self, plain.text ? plain.text : "", &err) < 0)
+        log_line(SPUR_LOG_WARN, "controllers that joined are not believed here: %s", err.text);
+    str_fini(&plain);
+}
+
 void agent_config(struct agent *a, const Wire__ConfigFiles *files)
 {
     struct spur_error err = { 0 };
@@ -158,6 +180,7 @@ void agent_config(struct agent *a, const Wire__ConfigFiles *files)
         return;
     }
     a->config_version = files->version;
+    agent_enrol(a, files->hosts);
     log_line(SPUR_LOG_INFO, "configuration version %llu of the leader taken", (unsigned long long)files->version);
     take_config(a, cfg);
     config_free(cfg);

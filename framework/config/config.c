@@ -64,6 +64,7 @@ void config_free(struct config *c)
     free(c->topology_text);
     free(c->cgroup_text);
     free(c->spur_text);
+    free(c->hosts_text);
     free(c->path);
     free(c);
 }

@@ -169,6 +169,7 @@ struct config {
     struct config_gres_line *gres_lines; size_t gres_line_count;
     struct config_note *notes; size_t note_count;
     char    *slurm_text, *gres_text, *topology_text, *cgroup_text, *spur_text;     /* flattened sources: what the log carries */
+    char    *hosts_text;                                /* beside them in the log, of no file: hosts that joined (controller/joins.c); NULL: none */
     char    *path;                                          /* of slurm.conf, when from a file */
 };
 

@@ -79,7 +79,7 @@ struct ctl {
     uint32_t        agent_room;         /* length of both */
     uv_prepare_t    flush;              /* before the loop sleeps: propose what has queued, go on planning */
     uv_idle_t       again;              /* keeps the loop turning while a plan pass has more */
-    uv_timer_t      plan_timer, second, reads;
+    uv_timer_t      plan_timer, second, reads, joins;
     uv_signal_t     sig_int, sig_term, sig_hup, sig_usr;
     int64_t         purge_after_ms, stop_by_ms, hand_over_by_ms;
     uint64_t        submits, entries, passes, starts;
@@ -97,6 +97,9 @@ struct peer {
 
 /* clock.c: the two times of an entry. cluster_ms goes on from the last entry by CLOCK_BOOTTIME, so that a wall clock set back ends no job late. */
 int64_t ctl_cluster_ms(struct ctl *c);
+
+/* How a proposal ended: its results, or NULL and the reason why its entry was dropped. */
+typedef void (*proposed_fn)(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err);
 
 /* group.c: the group of controllers: who leads, where he is, what waits until that is known, and what is asked of the group itself. */
 void group_create(struct ctl *c);
@@ -117,8 +120,21 @@ void group_voters(const struct ctl *c, uint32_t *voters, uint32_t *reachable);
 bool group_leader_addr(const struct ctl *c, char out[160]);
 void group_members(struct ctl *c, Wire__MembersReply *out, struct arena *a);
 const char *group_role_word(enum spur_store_role role);
+const char *group_addr(const struct ctl *c, const Wire__MemberChangeRequest *r);        /* as asked for, else as SlurmctldHost says, else the name */
 /* spur controller add, remove, transfer, promote: 0 and a line for the user, or a refusal. */
 int  group_change(struct ctl *c, const Wire__MemberChangeRequest *r, struct str *text, struct spur_error *err);
+
+bool group_is_member(const struct ctl *c, const char *name);
+
+/* joins.c: hosts that join with a token. */
+void joins_believe(const char *text, const struct spur_auth_ops *ops, void *self, int64_t now_s);      /* to the auth plugin */
+bool joins_knows(struct ctl *c, const char *name);      /* a controller of this name has a key here, or keys are none of the auth plugin's business */
+/* *token: free() it. done: when the log has it. */
+int  joins_token(struct ctl *c, const char *name, const char *addr, char **token, proposed_fn done, void *arg, struct spur_error *err);
+int  joins_take(struct ctl *c, const struct spur_identity *who, const Wire__JoinRequest *r, proposed_fn done, void *arg, struct spur_error *err);
+void joins_reply(struct ctl *c, uint64_t conn, uint64_t seq);
+void joins_forget(struct ctl *c, const char *name);     /* a member that was removed: its key too */
+void joins_look(struct ctl *c);
 
 /* dispatch.c */
 void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, const uint8_t *body);
@@ -130,7 +146,6 @@ void ctl_send(struct ctl *c, uint64_t conn, uint16_t type, uint64_t seq, const P
 void ctl_refuse(struct ctl *c, uint64_t conn, uint64_t seq, const struct spur_error *err, int slurm_errno);
 
 /* proposer.c: ops wait here for the next entry. `arena` is taken over (moved) and lives until the answer. */
-typedef void (*proposed_fn)(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err);
 struct proposal_blobs { Wire__Blob **blobs; size_t count; };
 void proposer_create(struct ctl *c);
 void proposer_destroy(struct ctl *c);

@@ -463,6 +463,54 @@ static void handle_members(struct ctl *c, struct request *r)
     request_free(r);
 }
 
+struct minting { struct request *r; char *token; };
+
+/* The configuration with the one-time key is in the log: now the token is good. */
+static void minted(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
+{
+    struct minting *m = arg;
+    struct request *r = m->r;
+
+    if (results && n && results[0].code == 0) {
+        r->done = arena_alloc(&r->arena, sizeof *r->done);
+        wire__done_reply__init(r->done);
+        r->done->text = arena_copy(&r->arena, m->token);
+        request_done(c, r);
+    } else {
+        done(c, r, results, n, err);
+    }
+    sodium_memzero(m->token, strlen(m->token));
+    free(m->token);
+    free(m);
+}
+
+static void joined(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
+{
+    struct request *r = arg;
+
+    if (results && n && results[0].code == 0) {
+        joins_reply(c, r->conn, r->seq);
+        request_free(r);
+    } else {
+        done(c, r, results, n, err);
+    }
+}
+
+static void handle_join(struct ctl *c, struct request *r)
+{
+    struct spur_error err = { 0 };
+
+    if (joins_take(c, &r->who, r->message, joined, r, &err) < 0)
+        request_refuse(c, r, &err, 0);
+}
+
+/* A new controller whose key nobody knows gets a token; one that is known is asked straight away. */
+static bool member_needs_token(struct ctl *c, const Wire__MemberChangeRequest *m)
+{
+    return m->verb == WIRE__MEMBER_CHANGE_REQUEST__VERB__ADD && m->name && *m->name && strlen(m->name) <= 63 && SPUR_HAS(c->store_ops, member_add) &&
+           loader_can(c->store, SPUR_CAP_REPLICATED) && !group_is_member(c, m->name) && !joins_knows(c, m->name);
+}
+
 static void handle_member_change(struct ctl *c, struct request *r)
 {
     const Wire__MemberChangeRequest *m = r->message;
@@ -472,6 +520,16 @@ static void handle_member_change(struct ctl *c, struct request *r)
     if (m->verb != WIRE__MEMBER_CHANGE_REQUEST__VERB__PROMOTE && c->role != SPUR_STORE_LEADER) {
         group_refuse(c, r->conn, r->seq);
         request_free(r);
+        return;
+    }
+    if (member_needs_token(c, m)) {
+        struct minting *mint = mem_alloc(sizeof *mint);
+
+        mint->r = r;
+        if (joins_token(c, m->name, group_addr(c, m), &mint->token, minted, mint, &err) < 0) {
+            free(mint);
+            request_refuse(c, r, &err, 0);
+        }
         return;
     }
     str_init(&text);
@@ -596,7 +654,7 @@ enum whose { LEADER, EACH, HAVING };
     X(NODE_UPDATE, node_update_request, handle_node_update, LEADER) X(PARTITION_UPDATE, partition_update_request, handle_partition_update, LEADER) \
     X(STEP_CREATE, step_request, handle_step_create, LEADER) X(RECONFIGURE, empty, handle_reconfigure, LEADER) X(SHUTDOWN, empty, handle_shutdown, HAVING) \
     X(WAIT, wait_request, handle_wait, LEADER) X(CONFIG_FILES, empty, handle_config_files, HAVING) X(SCRIPT, script_request, handle_script, LEADER) \
-    X(VOUCH, vouch_request, NULL, EACH) X(BLOB, blob_request, handle_blob, HAVING) X(MEMBERS, empty, handle_members, HAVING) X(MEMBER_CHANGE, member_change_request, handle_member_change, HAVING) \
+    X(VOUCH, vouch_request, NULL, EACH) X(BLOB, blob_request, handle_blob, HAVING) X(JOIN, join_request, handle_join, LEADER) X(MEMBERS, empty, handle_members, HAVING) X(MEMBER_CHANGE, member_change_request, handle_member_change, HAVING) \
     X(REGISTER, register_request, handle_register, LEADER) X(HEARTBEAT, heartbeat, handle_heartbeat, LEADER) X(REPORT, report, handle_report, LEADER) \
     X(JOBS, jobs_request, NULL, HAVING) X(NODES, nodes_request, NULL, HAVING) X(PARTITIONS, empty, NULL, HAVING) X(CONFIG, empty, NULL, HAVING) \
     X(STEPS, steps_request, NULL, HAVING) X(STATS, empty, NULL, HAVING)

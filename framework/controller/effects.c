@@ -292,6 +292,8 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             break;
         case EV_CONFIG_CHANGED:
             ctl_plugins_take(c);
+            joins_believe(c->state->config->hosts_text, c->auth_ops, c->auth->self, clock_wall_ms() / 1000);
+            joins_look(c);
             nodes_watch(c);
             nodes_configure(c);
             ctl_plan_soon(c);

@@ -323,6 +323,15 @@ static bool group_has(const struct ctl *c, const char *name, struct spur_store_m
     return false;
 }
 
+bool group_is_member(const struct ctl *c, const char *name)
+{
+    struct spur_store_member m;
+
+    return group_has(c, name, &m);
+}
+
+const char *group_addr(const struct ctl *c, const Wire__MemberChangeRequest *r) { return group_addr_of(c, r); }
+
 int group_change(struct ctl *c, const Wire__MemberChangeRequest *r, struct str *text, struct spur_error *err)
 {
     struct spur_store_member m;
@@ -353,6 +362,7 @@ int group_change(struct ctl *c, const Wire__MemberChangeRequest *r, struct str *
             return spur_fail(err, SPUR_EDENIED, "%s is the only voter: without it the group is gone", r->name);
         if (c->store_ops->member_remove(c->store->self, r->name, err) < 0)
             return spur_context(err, "%s", r->name);
+        joins_forget(c, r->name);
         str_addf(text, "%s is being removed; stop its spurctld, and take its SlurmctldHost line and its key away", r->name);
         return 0;
     case WIRE__MEMBER_CHANGE_REQUEST__VERB__TRANSFER:

@@ -126,6 +126,7 @@ void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, Wire__RegisterR
     r->reply->has_config_version = r->reply->has_heartbeat_ms = r->reply->has_fence = 1;
     r->reply->config_version = c->state->config_version;
     r->reply->heartbeat_ms = nodes_beat_ms(c);
+    r->reply->hosts = arena_copy(take_arena, c->state->config->hosts_text);
     r->reply->has_spread_ms = 1;
     r->reply->spread_ms = c->state->node_count / SPREAD_NODES_PER_MS;
     r->reply->fence = c->fence;
@@ -285,6 +286,7 @@ void ctl_config_texts(const struct ctl *c, Wire__ConfigFiles *out)
     out->topology = cfg->topology_text;
     out->cgroup = cfg->cgroup_text;
     out->spur = cfg->spur_text;
+    out->hosts = cfg->hosts_text;
     out->has_version = true;
     out->version = c->state->config_version;
 }

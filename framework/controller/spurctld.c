@@ -133,6 +133,7 @@ int ctl_config_propose(struct ctl *c, const struct config *cfg, proposed_fn then
     files->topology = arena_copy(&a, cfg->topology_text);
     files->cgroup = arena_copy(&a, cfg->cgroup_text);
     files->spur = arena_copy(&a, cfg->spur_text);
+    files->hosts = arena_copy(&a, cfg->hosts_text ? cfg->hosts_text : c->state->config ? c->state->config->hosts_text : NULL);
     op = arena_alloc(&a, sizeof *op);
     ops = arena_alloc(&a, sizeof *ops);
     wire__op__init(op);
@@ -258,6 +259,7 @@ void ctl_config_followed(struct ctl *c)
     log_line(SPUR_LOG_INFO, "configuration version %llu taken from the log", (unsigned long long)c->state->config_version);
     ctl_plugins_take(c);
     config_compare(c);
+    joins_believe(c->state->config->hosts_text, c->auth_ops, c->auth->self, clock_wall_ms() / 1000);
 }
 
 static void ctl_lead(struct ctl *c)
@@ -280,6 +282,7 @@ static void ctl_lead(struct ctl *c)
         const struct job *j;
 
         plan_events(c->plan, c->state, NULL, 0);
+        joins_believe(c->state->config->hosts_text, c->auth_ops, c->auth->self, clock_wall_ms() / 1000);
         nodes_watch(c);
         for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); )
             watch_limit(c, j);
@@ -331,6 +334,7 @@ static void store_role(void *arg, enum spur_store_role role, uint64_t fence, con
         config_compare(c);
     }
     group_role(c);
+    joins_look(c);
 }
 
 static int store_snapshot_write(void *arg, const struct spur_store_sink *sink, struct spur_error *err)
@@ -382,6 +386,7 @@ static void ctl_finish(struct ctl *c)
     uv_close((uv_handle_t *)&c->plan_timer, NULL);
     uv_close((uv_handle_t *)&c->second, NULL);
     uv_close((uv_handle_t *)&c->reads, NULL);
+    uv_close((uv_handle_t *)&c->joins, NULL);
     uv_close((uv_handle_t *)&c->sig_int, NULL);
     uv_close((uv_handle_t *)&c->sig_term, NULL);
     uv_close((uv_handle_t *)&c->sig_hup, NULL);
@@ -605,6 +610,8 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     uv_timer_init(c->loop, &c->plan_timer);
     uv_timer_init(c->loop, &c->second);
     uv_timer_init(c->loop, &c->reads);
+    uv_timer_init(c->loop, &c->joins);
+    c->joins.data = c;
     c->flush.data = c->again.data = c->plan_timer.data = c->second.data = c->reads.data = c;
     uv_prepare_start(&c->flush, before_sleep);
     ctl_signals(c);

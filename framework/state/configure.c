@@ -185,6 +185,7 @@ void op_config(struct doing *d, const Wire__OpConfig *o)
         refuse(d, err.code, 0, "%s", err.text);
         return;
     }
+    c->hosts_text = f->hosts && *f->hosts ? mem_copy(f->hosts) : NULL;
     s->config = c;
     s->config_version++;
     state_counting(s);

@@ -87,6 +87,7 @@ static int put_head(struct saving *w, const struct state *s)
         files.topology = s->config->topology_text;
         files.cgroup = s->config->cgroup_text;
         files.spur = s->config->spur_text;
+        files.hosts = s->config->hosts_text;
         m.files = &files;
         m.n_partition_updates = s->priv->partition_update_count;
         m.partition_updates = s->priv->partition_updates;
@@ -207,6 +208,7 @@ static int take_head(struct loading *r, const uint8_t *data, size_t n)
         return 0;
     if (config_parse(f->slurm, f->gres, f->topology, f->cgroup, f->spur, &s->config, r->err) < 0)
         return r->err ? spur_context(r->err, "snapshot") : SPUR_ECORRUPT;
+    s->config->hosts_text = f->hosts ? mem_copy(f->hosts) : NULL;
     state_counting(s);
     s->node_count = (uint32_t)s->config->node_count;
     s->nodes = mem_array(s->node_count ? s->node_count : 1, sizeof *s->nodes);

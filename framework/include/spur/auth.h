@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spur/auth.h - the kind `auth`: proves who is at the other end of an encrypted channel (Slurm's AuthType). ABI 0.1.
+/* spur/auth.h - the kind `auth`: proves who is at the other end of an encrypted channel (Slurm's AuthType). ABI 0.2.
  *
  * The channel itself (X25519 + XChaCha20-Poly1305) is the framework's and always there. Both sides hash the handshake; the
  * plugin proves and checks that hash, bound to the side it came from, and returns an identity. A plugin with SPUR_CAP_MAY_BLOCK
@@ -48,6 +48,11 @@ struct spur_auth_ops {
      * verify: 0, or EAUTH: signed by somebody else, changed, or a signer that is not known. Optional, but nothing can be launched without them. */
     int (*sign)(void *self, const char *purpose, const void *data, size_t n, uint8_t signature[64], struct spur_error *err);
     int (*verify)(void *self, const char *purpose, const char *signer, const void *data, size_t n, const uint8_t signature[64], struct spur_error *err);
+    /* since 0.2, optional: plugins with keys of hosts. Lines are "NAME ROLE KEY\n", KEY in hex.
+     * Hosts that have joined the cluster, as its state has them: these lines and no others are believed beside what the site has laid down itself. Kept for the next start. */
+    int (*enrol)(void *self, const char *lines, struct spur_error *err);
+    /* All hosts that are believed here now, as lines. Returns the bytes needed, the final zero included; writes when they fit. */
+    long (*roster)(void *self, char *buf, size_t n, struct spur_error *err);
 };
 
 #ifdef __cplusplus

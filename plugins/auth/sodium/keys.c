@@ -41,6 +41,7 @@ void key_ring_init(struct key_ring *r, const char *dir)
     memset(r, 0, sizeof *r);
     snprintf(r->own_file.path, sizeof r->own_file.path, "%s/host.key", dir);
     snprintf(r->hosts_file.path, sizeof r->hosts_file.path, "%s/hosts", dir);
+    snprintf(r->joined_file.path, sizeof r->joined_file.path, "%s/hosts.joined", dir);
 }
 
 static void own_free(struct key_own *own, size_t n)
@@ -223,49 +224,106 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct key_host *)a)->name, ((const struct key_host *)b)->name);
 }
 
-int key_hosts_refresh(struct key_ring *r, struct spur_error *err)
+struct host_list { struct key_host *rows; size_t n, cap; };
+
+static int hosts_read(struct key_file *f, struct host_list *l, struct spur_error *err)
 {
-    struct key_host *list = NULL, *grown, k;
-    size_t n = 0, cap = 0, len = 0;
+    struct key_host k, *grown;
+    size_t len = 0;
     char *text = NULL, *cursor, *word[3];
     unsigned line = 0;
-    int rc = file_read(&r->hosts_file, false, &text, &len, err);
+    int rc;
 
-    if (rc == 1)
-        return 0;
-    for (cursor = text; rc == 0 && (rc = line_next(r->hosts_file.path, &cursor, &line, word, err)) > 0;) {
+    f->is_read = false;
+    rc = file_read(f, false, &text, &len, err);
+    for (cursor = text; rc == 0 && (rc = line_next(f->path, &cursor, &line, word, err)) > 0;) {
         k.role = (uint8_t)role_parse(word[1]);
         if (!key_parse(word[2], k.public_key)) {
-            rc = spur_fail(err, SPUR_ESYNTAX, "%s:%u: the key is not 64 hex digits", r->hosts_file.path, line);
+            rc = spur_fail(err, SPUR_ESYNTAX, "%s:%u: the key is not 64 hex digits", f->path, line);
             break;
         }
-        if (n == cap) {
-            cap = cap ? cap * 2 : 16;
-            if (!(grown = realloc(list, cap * sizeof *list))) {
-                rc = spur_fail(err, SPUR_ENOMEM, "%s: out of memory", r->hosts_file.path);
+        if (l->n == l->cap) {
+            l->cap = l->cap ? l->cap * 2 : 16;
+            if (!(grown = realloc(l->rows, l->cap * sizeof *l->rows))) {
+                rc = spur_fail(err, SPUR_ENOMEM, "%s: out of memory", f->path);
                 break;
             }
-            list = grown;
+            l->rows = grown;
         }
         if (!(k.name = strdup(word[0]))) {
-            rc = spur_fail(err, SPUR_ENOMEM, "%s: out of memory", r->hosts_file.path);
+            rc = spur_fail(err, SPUR_ENOMEM, "%s: out of memory", f->path);
             break;
         }
-        list[n++] = k;
+        l->rows[l->n++] = k;
         rc = 0;
     }
     free(text);
-    if (rc == 0 && n == 0)
+    return rc;
+}
+
+/* An absent hosts.joined is as good as an empty one. */
+static bool is_changed(const struct key_file *f)
+{
+    static const struct stat none;
+    struct stat st;
+
+    if (!f->is_read)
+        return true;
+    return stat(f->path, &st) == 0 ? !is_same(&st, &f->seen) : !is_same(&none, &f->seen);
+}
+
+int key_hosts_refresh(struct key_ring *r, struct spur_error *err)
+{
+    struct host_list l = { 0 };
+    struct spur_error joined = { 0 };
+    int rc;
+
+    if (!is_changed(&r->hosts_file) && !is_changed(&r->joined_file))
+        return 0;
+    rc = hosts_read(&r->hosts_file, &l, err);
+    if (rc == 0 && l.n == 0)
         rc = spur_fail(err, SPUR_ESYNTAX, "%s names no host", r->hosts_file.path);
+    if (rc == 0 && (rc = hosts_read(&r->joined_file, &l, &joined)) == SPUR_ENOTFOUND) {
+        memset(&r->joined_file.seen, 0, sizeof r->joined_file.seen);
+        r->joined_file.is_read = true;
+        rc = 0;
+    } else if (rc < 0 && joined.code && err) {
+        *err = joined;
+    }
     if (rc < 0) {
-        hosts_free(list, n);
+        hosts_free(l.rows, l.n);
         return keep_or_fail(r->host_count > 0, rc, err);
     }
-    qsort(list, n, sizeof *list, by_name);
+    qsort(l.rows, l.n, sizeof *l.rows, by_name);
     hosts_free(r->hosts, r->host_count);
-    r->hosts = list;
-    r->host_count = n;
+    r->hosts = l.rows;
+    r->host_count = l.n;
     return 0;
+}
+
+int key_joined_write(struct key_ring *r, const char *lines, struct spur_error *err)
+{
+    char path[600];
+    size_t n = strlen(lines);
+    int fd, rc = 0;
+
+    snprintf(path, sizeof path, "%s.new", r->joined_file.path);
+    if (n == 0) {
+        if (unlink(r->joined_file.path) < 0 && errno != ENOENT)
+            rc = spur_fail(err, SPUR_EIO, "%s: %s", r->joined_file.path, strerror(errno));
+        return rc;
+    }
+    unlink(path);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0 || fchmod(fd, 0644) < 0 || write(fd, lines, n) != (ssize_t)n || fsync(fd) < 0)
+        rc = spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    if (rc == 0 && rename(path, r->joined_file.path) < 0)
+        rc = spur_fail(err, SPUR_EIO, "%s: %s", r->joined_file.path, strerror(errno));
+    if (rc < 0)
+        unlink(path);
+    return rc;
 }
 
 /* ---- looking up ----------------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,8 @@
  *     host.key   NAME ROLE SEED      64 hex digits; mode 0600. One line, or several where one machine plays several hosts
  *     hosts      NAME ROLE PUBLIC    one line a key; a host in rotation has two. ROLE: controller, login, compute
  *
+ *     hosts.joined  the same, of hosts that joined with a token: written by the daemons, as the cluster's state says; may be absent
+ *
  * '#' begins a comment. `spur cluster init` writes both.
  */
 #ifndef SODIUM_KEYS_H
@@ -18,7 +20,7 @@ struct key_own  { char name[64]; uint8_t role, public_key[32]; uint8_t *secret; 
 struct key_file { char path[512]; struct stat seen; bool is_read; };
 
 struct key_ring {
-    struct key_file own_file, hosts_file;
+    struct key_file own_file, hosts_file, joined_file;
     struct key_own  *own; size_t own_count;
     struct key_host *hosts; size_t host_count;      /* sorted by name */
 };
@@ -33,5 +35,7 @@ const struct key_own *key_own_find(const struct key_ring *r, const char *name, i
 /* First host of the name, and the number of its lines. */
 const struct key_host *key_host_find(const struct key_ring *r, const char *name, size_t *n);
 const char *key_role_text(int role);
+/* Replaces hosts.joined, whole or not at all. */
+int  key_joined_write(struct key_ring *r, const char *lines, struct spur_error *err);
 
 #endif

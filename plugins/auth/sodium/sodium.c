@@ -325,13 +325,44 @@ static int sodium_reload(void *self, const struct spur_conf *conf, struct spur_e
     return options(s, conf, err);
 }
 
+static int sodium_enrol(void *self, const char *lines, struct spur_error *err)
+{
+    struct sodium *s = self;
+
+    return key_joined_write(&s->ring, lines, err);
+}
+
+static long sodium_roster(void *self, char *buf, size_t n, struct spur_error *err)
+{
+    struct sodium *s = self;
+    struct spur_error kept = { 0 };
+    char key[65];
+    size_t need = 1;
+    int rc;
+
+    if ((rc = key_hosts_refresh(&s->ring, &kept)) < 0)
+        return spur_fail(err, rc, "%s", kept.text);
+    say_kept(s, &kept);
+    for (size_t i = 0; i < s->ring.host_count; i++)
+        need += strlen(s->ring.hosts[i].name) + strlen(key_role_text(s->ring.hosts[i].role)) + 64 + 3;
+    if (need > n)
+        return (long)need;
+    *buf = '\0';
+    for (size_t i = 0, at = 0; i < s->ring.host_count; i++) {
+        sodium_bin2hex(key, sizeof key, s->ring.hosts[i].public_key, 32);
+        at += (size_t)snprintf(buf + at, n - at, "%s %s %s\n", s->ring.hosts[i].name, key_role_text(s->ring.hosts[i].role), key);
+    }
+    return (long)need;
+}
+
 static const struct spur_option sodium_options[] = {
     { "key_dir", SPUR_STRING, SPUR_SYSCONFDIR "/spur/keys", "folder with this host's key (host.key) and the public keys of others (hosts)" },
     { "root_from", SPUR_STRING, "controller", "roles of the hosts whose root is root of the cluster: controller, login, compute" },
     { 0 } };
 
 static const struct spur_auth_ops sodium_ops = {
-    .size = sizeof sodium_ops, .prove = sodium_prove, .vouch = sodium_vouch, .check = sodium_check, .sign = sodium_sign, .verify = sodium_verify };
+    .size = sizeof sodium_ops, .prove = sodium_prove, .vouch = sodium_vouch, .check = sodium_check, .sign = sodium_sign, .verify = sodium_verify,
+    .enrol = sodium_enrol, .roster = sodium_roster };
 
 SPUR_PLUGIN(auth, sodium, .about = "a key for each host; daemons vouch for their users", .stands_for = "slurm none", .caps = SPUR_CAP_HOST_IDENTITY, .options = sodium_options,
             .ops = &sodium_ops, .open = sodium_open, .reload = sodium_reload, .close = sodium_close);
