@@ -286,7 +286,7 @@ int cmd_join(int argc, char **argv)
 {
     static const struct option options[] = { { "conf", required_argument, NULL, 'c' }, { "keys", required_argument, NULL, 'k' }, { "addr", required_argument, NULL, 'a' },
                                              { "help", no_argument, NULL, 'h' }, { 0 } };
-    struct joining j = { .conf = SPUR_SYSCONFDIR "/slurm", .keys = SPUR_SYSCONFDIR "/spur/keys" };
+    struct joining j = { .conf = SPUR_SYSCONFDIR, .keys = SPUR_SYSCONFDIR "/spur/keys" };
     struct spur_error err = { 0 };
     int opt, rc;
 
@@ -296,11 +296,11 @@ int cmd_join(int argc, char **argv)
         case 'c': j.conf = optarg; break;
         case 'k': j.keys = optarg; break;
         case 'a': j.addr = optarg; break;
-        case 'h': printf(usage_text, SPUR_SYSCONFDIR "/slurm", SPUR_SYSCONFDIR); return 0;
+        case 'h': printf(usage_text, SPUR_SYSCONFDIR, SPUR_SYSCONFDIR); return 0;
         default: return 1;
         }
     if (optind + 1 != argc) {
-        fprintf(stderr, usage_text, SPUR_SYSCONFDIR "/slurm", SPUR_SYSCONFDIR);
+        fprintf(stderr, usage_text, SPUR_SYSCONFDIR, SPUR_SYSCONFDIR);
         return 1;
     }
     arena_init(&j.arena, 0);
