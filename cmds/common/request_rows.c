@@ -471,11 +471,11 @@ TAKE(kill_on_invalid_dep)
 
 TAKE(exclusive)
 {
-    if (value && (word_eq(value, "user") || word_eq(value, "mcs") || word_eq(value, "topo")))
+    if (value && (word_eq(value, "user") || word_eq(value, "mcs")))
         return unsupported("exclusive", value, err);
-    if (value && !word_eq(value, "exclusive"))
+    if (value && !word_eq(value, "exclusive") && !word_eq(value, "topo"))
         return invalid("exclusive", value, err);
-    R->spec.exclusive = TEXT_OF("exclusive");
+    R->spec.exclusive = value && word_eq(value, "topo") ? TEXT_OF("topo") : TEXT_OF("exclusive");
     R->exclusive_rank = rank_of(from);
     return 0;
 }
@@ -486,11 +486,27 @@ TAKE(switches)          /* N[@max-time] */
     char *copy = arena_copy(&R->arena, value), *at = strchr(copy, '@');
     int rc;
 
-    if (at)
-        return unsupported("switches", value, err);     /* the wait would be without end */
+    if (at) {
+        *at++ = '\0';
+        if (seconds_parse(at, &R->spec.switch_wait_s, err) < 0 || R->spec.switch_wait_s == MINUTES_UNLIMITED)
+            return invalid("switches", value, err);
+        R->spec.has_switch_wait_s = true;
+    }
     if ((rc = positive("switches", copy, INT32_MAX, &R->spec.switches, err)) == 0)
         R->spec.has_switches = true;
     return rc;
+}
+
+TAKE(gres_flags)
+{
+    char *copy = arena_copy(&R->arena, value), *word;
+
+    while ((word = word_next(&copy, ",")))
+        if (!word_eq(word, "enforce-binding") && !word_eq(word, "disable-binding"))
+            return word_eq(word, "allow-task-sharing") || word_eq(word, "multiple-tasks-per-sharing") || word_eq(word, "one-task-per-sharing")
+                   ? unsupported("gres-flags", word, err) : invalid("gres-flags", value, err);
+    R->spec.gres_flags = TEXT_OF(value);
+    return 0;
 }
 
 TAKE(no_kill)
@@ -782,7 +798,7 @@ static const struct request_row rows[] = {
     ROW(B, "error", 'e', VALUE, "FILE", "SBATCH_ERROR", NULL, take_error, "standard error goes to this file (a pattern: %j %A %a %x %N %u ...)"),
     ROW(S, "error", 'e', VALUE, "FILE", NULL, "SLURM_STDERRMODE", take_step_error, "standard error of the tasks"),
     ROW(B|A|S, "exclude", 'x', VALUE, "NODES", NULL, NULL, take_exclude, "none of these nodes"),
-    ROW(B|A|S, "exclusive", 0, MAY, "exclusive", "SBATCH_EXCLUSIVE", "SLURM_EXCLUSIVE", take_exclusive, "whole nodes for this job alone"),
+    ROW(B|A|S, "exclusive", 0, MAY, "exclusive", "SBATCH_EXCLUSIVE", "SLURM_EXCLUSIVE", take_exclusive, "whole nodes for this job alone; =topo: no other job under its leaf switches or in its blocks"),
     ROW(B|S, "export", 0, VALUE, "LIST", "SBATCH_EXPORT", "SRUN_EXPORT_ENV SLURM_EXPORT_ENV", take_export, "what of the environment goes along: ALL, NONE, NIL, NAME,NAME=value"),
     ROW(B, "export-file", 0, VALUE, "FILE|FD", NULL, NULL, take_export_file, "environment from a file of NAME=value ending in NULs"),
     ROW(B|A|S, "extra", 0, VALUE, "TEXT", NULL, NULL, take_extra, "a text for site programs, shown with the job"),
@@ -791,6 +807,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "gpu-bind", 0, VALUE, "HOW", "SBATCH_GPU_BIND", "SLURM_GPU_BIND", take_gpu_bind, "GPUs of a task: closest, single:N, per_task:N, map:LIST, mask:LIST, none"),
     ROW(B|A|S, "gpus", 'G', VALUE, "[TYPE:]N", "SBATCH_GPUS", "SLURM_GPUS", take_gpus, "GPUs in all"),
     ROW(B|A|S, "gpus-per-node", 0, VALUE, "[TYPE:]N", "SBATCH_GPUS_PER_NODE", "SLURM_GPUS_PER_NODE", take_gpus_per_node, "GPUs on each node"),
+    ROW(B|A|S, "gres-flags", 0, VALUE, "enforce-binding|disable-binding", "SBATCH_GRES_FLAGS", "SLURM_GRES_FLAGS", take_gres_flags, "cores near to the GPUs only, or any"),
     ROW(B|A|S, "gpus-per-socket", 0, VALUE, "[TYPE:]N", NULL, NULL, take_gpus_per_socket, "GPUs on each socket"),
     ROW(B|A|S, "gpus-per-task", 0, VALUE, "[TYPE:]N", "SBATCH_GPUS_PER_TASK", "SLURM_GPUS_PER_TASK", take_gpus_per_task, "GPUs for each task"),
     ROW(B|A|S, "gres", 0, VALUE, "NAME[:TYPE][:N]", "SBATCH_GRES", "SLURM_STEP_GRES SLURM_GRES", take_gres, "generic resources on each node: gpu:4, gpu:a100:2"),
@@ -839,11 +856,11 @@ static const struct request_row rows[] = {
     ROW(B, "requeue", 0, NONE, NULL, "SBATCH_REQUEUE", NULL, take_requeue, "may start again after a node has failed"),
     ROW(B, "no-requeue", 0, NONE, NULL, "SBATCH_NO_REQUEUE", NULL, take_no_requeue, "never start it again"),
     ROW(B|A|S, "reservation", 0, VALUE, "NAME", "SBATCH_RESERVATION", "SLURM_RESERVATION", take_reservation, NULL),
-    ROW(B|A|S, "segment", 0, VALUE, "N", NULL, NULL, take_segment, "nodes in blocks of N near each other (a flat network is one block)"),
+    ROW(B|A|S, "segment", 0, VALUE, "N", NULL, NULL, take_segment, "nodes in groups of N under one leaf switch or in one block"),
     ROW(B|A|S, "signal", 0, VALUE, "[B:]SIG[@SECONDS]", "SBATCH_SIGNAL", "SLURM_SIGNAL", take_signal, "send this signal so long before the time limit (60)"),
     ROW(B|A|S, "sockets-per-node", 0, VALUE, "N", NULL, NULL, take_sockets_per_node, "nodes with at least N sockets"),
     ROW(B|A|S, "spread-job", 0, NONE, NULL, "SBATCH_SPREAD_JOB", "SLURM_SPREAD_JOB", take_spread, "on as many nodes as possible"),
-    ROW(B|A|S, "switches", 0, VALUE, "N", "SBATCH_REQ_SWITCH", "SLURM_REQ_SWITCH", take_switches, "under at most N switches (a flat network is one)"),
+    ROW(B|A|S, "switches", 0, VALUE, "N[@TIME]", "SBATCH_REQ_SWITCH", "SLURM_REQ_SWITCH", take_switches, "under at most N leaf switches, waiting for it no longer than TIME"),
     ROW(B|S, "test-only", 0, NONE, NULL, NULL, NULL, take_test_only, "say when it would start; submit nothing"),
     ROW(B|A|S, "threads-per-core", 0, VALUE, "N", "SBATCH_THREADS_PER_CORE", "SLURM_THREADS_PER_CORE", take_threads_per_core, "use at most N threads of each core"),
     ROW(B|A|S, "time", 't', VALUE, "LIMIT", "SBATCH_TIMELIMIT", "SLURM_TIMELIMIT", take_time, "time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, UNLIMITED"),
@@ -875,10 +892,10 @@ static const struct request_row rows[] = {
 };
 
 #define REFUSED_ALL "acctg-freq bb bbf cluster-constraint consolidate-segments container container-id context core-spec cpu-freq delay-boot gid " \
-    "gpu-freq gres-flags mcs-label mem-update network oom-kill-step power reboot resources resv-ports runtime spread-segments stepmgr thread-spec time-min " \
+    "gpu-freq mcs-label mem-update network oom-kill-step power reboot resources resv-ports runtime spread-segments stepmgr thread-spec time-min " \
     "uid use-min-nodes "
 
-#define REFUSED_TWINS(X) X "ACCTG_FREQ=acctg-freq " X "CORE_SPEC=core-spec " X "DELAY_BOOT=delay-boot " X "GPU_FREQ=gpu-freq " X "GRES_FLAGS=gres-flags " \
+#define REFUSED_TWINS(X) X "ACCTG_FREQ=acctg-freq " X "CORE_SPEC=core-spec " X "DELAY_BOOT=delay-boot " X "GPU_FREQ=gpu-freq " \
     X "NETWORK=network " X "POWER=power " X "THREAD_SPEC=thread-spec " X "USE_MIN_NODES=use-min-nodes " X "WAIT4SWITCH=switches "
 
 static const struct { unsigned who; const char *command, *usage, *refused, *letters, *refused_env; } commands[] = {

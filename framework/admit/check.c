@@ -152,7 +152,8 @@ static int check_supported(const struct state *s, const Wire__JobSpec *spec, str
         return deny(out, err, REFUSE_NOT_SUPPORTED, "--gpu-freq");
     if (spec->has_time_min_min && spec->time_min_min)
         return deny(out, err, REFUSE_TIME_MIN, "--time-min is not supported yet; use --time alone");
-    if (spec->exclusive && *spec->exclusive && !word_eq(spec->exclusive, "exclusive") && !word_eq(spec->exclusive, "oversubscribe"))
+    if (spec->exclusive && *spec->exclusive && !word_eq(spec->exclusive, "exclusive") && !word_eq(spec->exclusive, "oversubscribe") &&
+        !word_eq(spec->exclusive, "topo"))
         return deny(out, err, REFUSE_NOT_SUPPORTED, "--exclusive=%.32s", spec->exclusive);
     if (spec->qos && *spec->qos && config_has_word(s->config, CONF_AccountingStorageEnforce, "qos"))
         return deny(out, err, REFUSE_QOS, "qos %.64s", spec->qos);

@@ -103,6 +103,7 @@ struct config_partition {
     uint64_t least_mem_mib;             /* memory of its smallest node; 0: no nodes. config_partition_measure() after nodes has changed */
     bool     is_default, hidden, root_only, req_resv, lln, exclusive_user, disable_root_jobs;
     bool     exclusive_nodes;           /* OverSubscribe=EXCLUSIVE */
+    bool     exclusive_topo;            /* ExclusiveTopo=YES */
     char    *state;                     /* UP DOWN DRAIN INACTIVE */
     char    *oversubscribe;             /* NO EXCLUSIVE YES:4 FORCE:4 as shown */
     uint32_t max_share;                 /* jobs a resource, from OverSubscribe: 1, or n of YES:n and FORCE:n; 0 with EXCLUSIVE */

@@ -40,7 +40,7 @@ static const struct record_key partition_keys[] = {
     { "DenyQos",        CONFIG_NO_EFFECT, NOTE_NO_QOS, PART_DENY_QOS },
     { "DisableRootJobs", CONFIG_ACTS, "", PART_NO_ROOT },
     { "Exclusive",      CONFIG_ACTS, "", PART_EXCLUSIVE },
-    { "ExclusiveTopo",  CONFIG_NO_EFFECT, NOTE_NO_TOPOLOGY, PART_EXCLUSIVE_TOPO },
+    { "ExclusiveTopo",  CONFIG_ACTS, "", PART_EXCLUSIVE_TOPO },
     { "ExclusiveUser",  CONFIG_NO_EFFECT, "nodes are not kept to one user at a time by this version", PART_EXCLUSIVE_USER },
     { "GraceTime",      CONFIG_NO_EFFECT, NOTE_NO_PREEMPT, PART_GRACE },
     { "Hidden",         CONFIG_ACTS, "", PART_HIDDEN },
@@ -313,7 +313,6 @@ static int partition_build(struct reader *r, const struct record *rec, struct co
     static const char *const states[] = { "UP", "DOWN", "DRAIN", "INACTIVE", NULL };
     uint32_t n;
     int rc;
-    bool topo;
 
     p->name = mem_copy(rec->values[PART_NAME]);
     bitmap_init(&p->nodes, 0);
@@ -326,7 +325,7 @@ static int partition_build(struct reader *r, const struct record *rec, struct co
         (rc = flag_of(rec, PART_DEFAULT, "Default", &p->is_default, err)) < 0 || (rc = flag_of(rec, PART_HIDDEN, "Hidden", &p->hidden, err)) < 0 ||
         (rc = flag_of(rec, PART_ROOT_ONLY, "RootOnly", &p->root_only, err)) < 0 || (rc = flag_of(rec, PART_REQ_RESV, "ReqResv", &p->req_resv, err)) < 0 ||
         (rc = flag_of(rec, PART_LLN, "LLN", &p->lln, err)) < 0 || (rc = flag_of(rec, PART_EXCLUSIVE_USER, "ExclusiveUser", &p->exclusive_user, err)) < 0 ||
-        (rc = flag_of(rec, PART_EXCLUSIVE_TOPO, "ExclusiveTopo", &topo, err)) < 0 ||
+        (rc = flag_of(rec, PART_EXCLUSIVE_TOPO, "ExclusiveTopo", &p->exclusive_topo, err)) < 0 ||
         (rc = flag_of(rec, PART_POWER_DOWN, "PowerDownOnIdle", &p->power_down_on_idle, err)) < 0)
         return rc;
     p->disable_root_jobs = config_number(r->config, CONF_DisableRootJobs) != 0;

@@ -10,11 +10,13 @@
 #include "plan/ask.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/duration.h"
 #include "base/hostlist.h"
 #include "base/str.h"
 #include "plan/features.h"
+#include "plan/private.h"
 
 #define ASK_GRES_MAX SPUR_PICKS_MAX
 
@@ -310,6 +312,16 @@ static uint64_t ask_hash(const struct spur_ask *ask, uint64_t h)
     return h;
 }
 
+static bool has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == n && strncasecmp(at, word, n) == 0)
+            return true;
+    return false;
+}
+
 static void add_ask(struct wish *w, const struct spur_ask *base, const struct bitmap *within, const struct bitmap *choice, const struct bitmap *preferred,
                     struct arena *a)
 {
@@ -365,6 +377,8 @@ int wish_build(struct state *s, const Wire__JobSpec *spec, const struct config_p
     base->contiguous = spec->contiguous;
     base->spread = spec->spread;
     base->switches = spec->switches;
+    base->gres_flags = (has_word(spec->gres_flags, "enforce-binding") ? SPUR_GRES_ENFORCE_BINDING : 0) |
+                       (has_word(spec->gres_flags, "disable-binding") ? SPUR_GRES_DISABLE_BINDING : 0);
     base->segment = spec->segment;
     base->max_cpus_per_node = part->max_cpus_per_node == UINT32_MAX ? 0 : part->max_cpus_per_node;
 
@@ -404,6 +418,8 @@ int wish_build(struct state *s, const Wire__JobSpec *spec, const struct config_p
             add_ask(out, base, &within, &have.choice[i], &prefer.choice[p], a);
     for (uint32_t i = 0; i < have.count; i++)
         add_ask(out, base, &within, &have.choice[i], NULL, a);
+    out->alone = spec_is_alone(s, spec, part);
+    out->hash ^= out->alone ? UINT64_C(0x94d049bb133111eb) : 0;
     out->time_limit_min = wish_time_limit(spec, part);
     out->time_min_min = spec->has_time_min_min ? spec->time_min_min : 0;
     rc = 0;

@@ -12,6 +12,7 @@ struct wish {
     struct spur_ask *asks; uint32_t count;  /* count >= 1; in the arena */
     uint32_t time_limit_min;                /* resolved for the partition; MINUTES_UNLIMITED is possible */
     uint32_t time_min_min;                  /* 0: not asked */
+    bool     alone;                         /* its leaves for itself (--exclusive=topo) */
     uint64_t hash;                          /* equal wishes have equal hashes: what failed for one fails for the other */
 };
 

@@ -104,9 +104,15 @@ static void tell_plugin(struct slice *sl)
 int slice_place(struct slice *sl, const struct spur_view *view, struct wish *w, uint32_t job_id, const struct bitmap *shut,
                 struct spur_placement **where, const struct spur_ask **which, struct spur_error *err)
 {
+    const struct bitmap *avoid = slice_avoid(sl, w->alone);
     int rc = SPUR_ENEVER;
 
     tell_plugin(sl);
+    if (avoid && shut) {
+        for (size_t k = 0; k < bitmap_words(avoid->bits) && k < bitmap_words(shut->bits); k++)
+            avoid->words[k] |= shut->words[k];
+    }
+    shut = avoid ? avoid : shut;
     for (uint32_t i = 0; i < w->count; i++) {
         struct spur_ask *ask = &w->asks[i];
         uint32_t room = ask->max_nodes < sl->s->node_count ? ask->max_nodes : sl->s->node_count;
@@ -199,6 +205,21 @@ bool slice_nodes_exist(struct slice *sl, struct job *j, const struct wish *w, co
 }
 
 /* ---- one job -------------------------------------------------------------------------------------------------------------- */
+/* --switches=N@TIME: after so long, and max_switch_wait at most, any number of switches will do. A wake-up makes sure that somebody looks then. */
+static bool switches_over(struct slice *sl, struct entry *e, const struct job *j, const Wire__JobSpec *spec)
+{
+    int64_t wait_s = sl->p->params.max_switch_wait_s;
+
+    if (spec->has_switch_wait_s && spec->switch_wait_s < wait_s)
+        wait_s = spec->switch_wait_s;
+    if (!e->switches_until_s) {
+        e->switches_until_s = (j->eligible_wall_s ? j->eligible_wall_s : sl->now_s) + wait_s;
+        if (e->switches_until_s > sl->now_s)
+            queue_wake_at(&sl->p->queue, e->switches_until_s * 1000, j->job_id);
+    }
+    return sl->now_s >= e->switches_until_s;
+}
+
 struct wish *slice_wish(struct slice *sl, struct entry *e, struct job *j, const struct config_partition *part)
 {
     Wire__JobSpec *spec = job_spec(j, sl->arena);
@@ -207,7 +228,6 @@ struct wish *slice_wish(struct slice *sl, struct entry *e, struct job *j, const 
     enum job_reason why;
     unsigned limit;
 
-    (void)e;
     if (!partition_is_open(part, &why)) {
         job_advise(j, why, NULL);
         return NULL;
@@ -216,6 +236,8 @@ struct wish *slice_wish(struct slice *sl, struct entry *e, struct job *j, const 
         job_advise(j, (enum job_reason)limit, NULL);
         return NULL;
     }
+    if (spec->switches && switches_over(sl, e, j, spec))
+        spec->switches = 0;     /* unpacked for this pass alone: the job's own record keeps them */
     if (wish_build(sl->s, spec, part, sl->arena, w, &err) < 0) {
         job_advise(j, REASON_BadConstraints, err.text);     /* a node or a feature that was there at submit is gone */
         return NULL;
@@ -412,6 +434,7 @@ void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task
     o->by_backfill = by_backfill;
     add_op(sl, op);
     flight_add(sl->p, j, task, o, sl->s, end_s);
+    sl->p->flights[sl->p->flight_count - 1].alone = sl->s->config->topology != TOPOLOGY_FLAT && spec_is_alone(sl->s, job_spec(j, sl->arena), part);
     if (sl->now)
         overlay_take(sl->now, where, ask);      /* else the next slice_view makes it, with this flight taken */
     backfill_taken(sl->p, view, where, ask, end_s);

@@ -30,6 +30,7 @@ static void read_params(struct plan_params *o, const struct config *c)
     o->backfill = !word_eq(config_text(c, CONF_SchedulerType), "sched/builtin") && !word_eq(config_text(c, CONF_SchedulerType), "builtin");
     o->window_s = parameter(c, "bf_window", 1440, 1, 43200) * 60;
     o->resolution_s = parameter(c, "bf_resolution", 60, 1, 3600);
+    o->max_switch_wait_s = parameter(c, "max_switch_wait", 300, 1, 31536000);
     o->interval_s = parameter(c, "bf_interval", 30, 1, 10800);
     /* Slurm looks at 500 jobs unless told otherwise, since more take it minutes; here every job is looked at in every pass. */
     o->max_job_test = (uint32_t)parameter(c, "bf_max_job_test", 1000000, 1, 1000000);
@@ -44,6 +45,7 @@ struct plan *plan_create(void)
 
     queue_init(&p->queue);
     table_init(&p->running);
+    table_init(&p->alone);
     table_init(&p->limited);
     table_init(&p->ending);
     p->next_rank_ms = INT64_MAX;
@@ -100,6 +102,7 @@ void plan_destroy(struct plan *p)
     backfill_drop(p);
     queue_fini(&p->queue);
     table_fini(&p->running);
+    table_fini(&p->alone);
     table_fini(&p->limited);
     table_fini(&p->ending);
     free(p->failures.slots);
@@ -214,6 +217,19 @@ void plan_refresh(struct plan *p, struct state *s, uint32_t job_id, bool changed
         job_advise(j, REASON_Priority, NULL);
 }
 
+static void running_put(struct plan *p, const struct state *s, const struct job *j)
+{
+    table_put(&p->running, j->job_id, (void *)(uintptr_t)j->job_id);
+    if (job_is_alone(s, j))
+        table_put(&p->alone, j->job_id, (void *)(uintptr_t)j->job_id);
+}
+
+static void running_del(struct plan *p, uint32_t job_id)
+{
+    table_del(&p->running, job_id);
+    table_del(&p->alone, job_id);
+}
+
 static void rebuild(struct plan *p, struct state *s)
 {
     struct job *j;
@@ -223,7 +239,9 @@ static void rebuild(struct plan *p, struct state *s)
     backfill_drop(p);
     queue_clear(&p->queue);
     table_fini(&p->running);
+    table_fini(&p->alone);
     table_init(&p->running);
+    table_init(&p->alone);
     table_fini(&p->limited);
     table_init(&p->limited);
     table_fini(&p->ending);
@@ -255,7 +273,7 @@ static void rebuild(struct plan *p, struct state *s)
         if (j->state == JOB_PENDING)
             plan_refresh(p, s, j->job_id, true, s->wall_ms / 1000);
         else if (!job_state_is_end(j->state) || (j->flags & JOB_FLAG_COMPLETING))
-            table_put(&p->running, j->job_id, (void *)(uintptr_t)j->job_id);
+            running_put(p, s, j);
     }
 }
 
@@ -313,7 +331,7 @@ void plan_events(struct plan *p, struct state *s, const struct event *events, si
                     e->flying = false;
                 plan_refresh(p, s, ev->job_id, false, now_s);
                 if (!job_state_is_end(j->state) || (j->flags & JOB_FLAG_COMPLETING))
-                    table_put(&p->running, ev->job_id, (void *)(uintptr_t)ev->job_id);
+                    running_put(p, s, j);
                 nodes_changed(p, j);
             }
             break;
@@ -325,12 +343,12 @@ void plan_events(struct plan *p, struct state *s, const struct event *events, si
                 refresh_array(p, s, j->array_job_id, now_s);
             nodes_changed(p, j);
             if (!j || j->state == JOB_PENDING || (job_state_is_end(j->state) && !(j->flags & JOB_FLAG_COMPLETING)))
-                table_del(&p->running, ev->job_id);
+                running_del(p, ev->job_id);
             p->main_due = p->backfill_due = true;
             break;
         case EV_JOB_PURGED:
             queue_remove(&p->queue, ev->job_id);
-            table_del(&p->running, ev->job_id);
+            running_del(p, ev->job_id);
             break;
         case EV_NODE_CHANGED:
             if (ev->node < p->changed.bits)

@@ -14,6 +14,7 @@ struct flight {
     uint32_t job_id, array_job_id, task_id; /* job_id: the record it starts from; task_id UINT32_MAX: not of an array */
     struct node_alloc *allocs; uint32_t alloc_count;
     int64_t  end_s;                         /* when it will have ended, by its limit */
+    bool     alone;                         /* it has its leaves for itself (alone.c) */
 };
 
 /* Wishes that found no place since the resources last grew: equal ones need not be tried again. */
@@ -28,7 +29,7 @@ void failures_add(struct failures *f, uint64_t key);
 /* SchedulerParameters that matter here. */
 struct plan_params {
     bool     backfill;
-    int64_t  window_s, resolution_s, interval_s;
+    int64_t  window_s, resolution_s, interval_s, max_switch_wait_s;
     uint32_t max_job_test, reservations, max_job_start;
 };
 
@@ -50,6 +51,7 @@ struct plan {
     struct flight *flights; size_t flight_count, flight_room;
     struct failures failures;
     struct table running;                   /* ids of jobs that hold nodes */
+    struct table alone;                     /* of them, those that have their leaves for themselves */
     struct table limited;                   /* ids of records split off from arrays, waiting for their array's %limit */
     struct table ending;                    /* ids of jobs whose end is proposed and not yet applied */
     struct bitmap changed; bool all_changed;/* nodes that the select plugin has not heard of yet */
@@ -99,6 +101,12 @@ bool slice_too_late(struct slice *sl, struct entry *e, struct job *j);
 bool partition_is_open(const struct config_partition *part, enum job_reason *why);
 /* Are enough usable nodes there at all? If not, sets the advice. */
 bool slice_nodes_exist(struct slice *sl, struct job *j, const struct wish *w, const struct spur_view *view);
+
+/* alone.c */
+bool spec_is_alone(const struct state *s, const Wire__JobSpec *spec, const struct config_partition *part);
+bool job_is_alone(const struct state *s, const struct job *j);
+/* Nodes that a job must not be given because of --exclusive=topo, its own (`for_alone`) or another's; NULL: none. In the arena. */
+const struct bitmap *slice_avoid(struct slice *sl, bool for_alone);
 
 /* backfill.c */
 void backfill_begin(struct slice *sl);

@@ -128,6 +128,8 @@ static const struct { const char *line, *spec; } good[] = {
     { "--kill-on-invalid-dep=yes --wait-all-nodes=1", "kill_on_invalid_dep=yes wait_all_nodes=yes" },
     { "--begin=2027-03-28T10:00:00Z", NULL },
     { "--switches=2 --segment=4 --extra=x", "switches=2 extra=x segment=4" },
+    { "--gres-flags=enforce-binding --exclusive=topo", "gres_flags=enforce-binding exclusive=topo" },
+    { "--switches=1@2:30", "switches=1 switch_wait_s=150" },
     { "--propagate=NONE --profile=none --mem-bind=none", "" },
     { "--gpu-bind=none", "tres_bind=gres/gpu:none" }, { "--gpu-bind=verbose,single:2", "tres_bind=gres/gpu:verbose,single:2" }, { "--tres-bind=gres/gpu:closest", "tres_bind=gres/gpu:closest" },
 };
@@ -159,7 +161,7 @@ static const struct { const char *line; int rc; const char *says; } bad[] = {
     { "--signal=FOO", 255, "Invalid --signal specification: \"FOO\"" }, { "--signal=USR1@abc", 255, "--signal" }, { "--signal=X:USR1", 255, "--signal" },
     { "--signal=USR1@70000", 255, "--signal" }, { "--begin=yesterday", 255, "Invalid --begin specification: \"yesterday\"" }, { "--deadline=x", 255, "--deadline" },
     { "--exclusive=foo", 255, "--exclusive" }, { "--exclusive=user", 1, "not supported yet: --exclusive=user" }, { "--open-mode=x", 255, "--open-mode" },
-    { "--switches=x", 1, "--switches" }, { "--propagate=FOO", 1, "Bad rlimit name: FOO" }, { "-B x", 1, "first arg of -B" }, { "-B 1:2:3:4", 1, "third arg of -B" },
+    { "--switches=x", 1, "--switches" }, { "--switches=1@x", 255, "Invalid --switches" }, { "--gres-flags=near", 255, "Invalid --gres-flags" }, { "--propagate=FOO", 1, "Bad rlimit name: FOO" }, { "-B x", 1, "first arg of -B" }, { "-B 1:2:3:4", 1, "third arg of -B" },
     { "--hint=foo", 1, "--hint" }, { "-m foo", 255, "--distribution" }, { "-m plane=2", 1, "not supported yet" }, { "-w n[1", 255, "--nodelist" },
     { "-w n[1-3] -N2", 1, "3 > 2" }, { "-F /nonexistent", 255, "/nonexistent" }, { "--kill-on-invalid-dep=x", 255, "--kill-on-invalid-dep" },
     { "--get-user-env=x", 255, "--get-user-env" }, { "--mail-type=END", 1, "not supported yet: --mail-type=END" }, { "--container=x", 1, "not supported yet: --container" },

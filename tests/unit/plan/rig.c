@@ -93,6 +93,9 @@ static int fit(const struct spur_view *v, const struct spur_ask *a, struct spur_
             chosen[k - 1] = node;
             room[k - 1] = can;
         }
+    for (uint32_t k = 1, leaves = 1; k < n && a->switches; k++)
+        if ((leaves += strcmp(spur_view_node(v, chosen[k])->leaf, spur_view_node(v, chosen[k - 1])->leaf) != 0) > a->switches)
+            return SPUR_ELATER;
     out->pick_count = n;
     tasks = a->tasks;
     for (uint32_t k = 0; k < n; k++) {
@@ -207,6 +210,10 @@ void rig_init(struct rig *r, const char *conf)
     wire__op_config__init(c);
     c->files = arena_alloc(&r->arena, sizeof *c->files);
     wire__config_files__init(c->files);
+    if (strstr(conf, TOPOLOGY_BEGINS)) {
+        c->files->topology = arena_copy(&r->arena, strstr(conf, TOPOLOGY_BEGINS) + strlen(TOPOLOGY_BEGINS));
+        conf = arena_printf(&r->arena, "%.*s", (int)(strstr(conf, TOPOLOGY_BEGINS) - conf), conf);
+    }
     c->files->slurm = arena_printf(&r->arena, "ClusterName=test\nSlurmctldHost=ctl\n%s", conf);
     ck_assert_int_eq(rig_apply(r, op, NULL), 0);
     for (uint32_t i = 0; i < r->s->node_count; i++) {
@@ -329,6 +336,8 @@ void rig_spec(struct rig *r, Wire__JobSpec *spec, const char *wish)
             spec->has_hold = spec->hold = true;
         if (strcmp(word, "kill") == 0)
             spec->has_kill_on_invalid_dep = spec->kill_on_invalid_dep = true;
+        if (strcmp(word, "topo") == 0)
+            spec->exclusive = arena_copy(&r->arena, "topo");
         if (strcmp(word, "excl") == 0)
             spec->exclusive = arena_copy(&r->arena, "exclusive");
     }

@@ -20,7 +20,8 @@ struct rig {
     void (*on_start)(struct rig *r, const struct job *j, const Wire__OpStart *o);     /* before it is applied */
 };
 
-void rig_init(struct rig *r, const char *conf);         /* text of slurm.conf; all nodes register */
+#define TOPOLOGY_BEGINS "\n#### topology.conf\n"
+void rig_init(struct rig *r, const char *conf);         /* text of slurm.conf, and behind TOPOLOGY_BEGINS topology.conf; all nodes register */
 void rig_fini(struct rig *r);
 Wire__Op *rig_op(struct rig *r);
 /* Applies one op and feeds the plan; the result's code, the id in *job_id. */

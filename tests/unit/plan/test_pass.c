@@ -29,6 +29,69 @@ START_TEST(temporary_disk_is_what_the_line_says)
 }
 END_TEST
 
+static const char leaves[] = "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nSchedulerType=sched/builtin\nTopologyPlugin=topology/tree\n"
+    "SchedulerParameters=max_switch_wait=100\nNodeName=n[1-6] CPUs=4\nPartitionName=p Nodes=ALL Default=YES\nPartitionName=own Nodes=ALL ExclusiveTopo=YES\n"
+    TOPOLOGY_BEGINS "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\nSwitchName=c Nodes=n[5-6]\nSwitchName=top Switches=a,b,c\n";
+
+START_TEST(a_leaf_for_one_job_alone)
+{
+    struct rig r;
+    uint32_t first, alone, second, own, late;
+
+    rig_init(&r, leaves);
+    first = rig_submit(&r, "tasks=1");
+    alone = rig_submit(&r, "tasks=1 topo");
+    second = rig_submit(&r, "tasks=8");         /* seven CPUs are left under the first leaf */
+    own = rig_submit(&r, "tasks=1 part=own");
+    rig_pass(&r);
+    ck_assert_uint_eq(state_job(r.s, first)->allocs[0].node, 0);
+    ck_assert_uint_eq(state_job(r.s, alone)->allocs[0].node, 2);
+    ck_assert_str_eq(rig_state(&r, second), "RUNNING");
+    for (uint32_t i = 0; i < state_job(r.s, second)->alloc_count; i++)
+        ck_assert(state_job(r.s, second)->allocs[i].node < 2 || state_job(r.s, second)->allocs[i].node > 3);
+    ck_assert_str_eq(rig_state(&r, own), "PENDING");        /* the last leaf has the second's task */
+    ck_assert_str_eq(rig_reason(&r, own), "Resources");
+    rig_end(&r, second, 0);
+    rig_pass(&r);
+    ck_assert_str_eq(rig_state(&r, own), "RUNNING");
+    ck_assert_uint_eq(state_job(r.s, own)->allocs[0].node, 4);
+    late = rig_submit(&r, "tasks=8");
+    rig_pass(&r);
+    ck_assert_str_eq(rig_state(&r, late), "PENDING");
+    rig_end(&r, alone, 0);
+    rig_pass(&r);
+    ck_assert_str_eq(rig_state(&r, late), "RUNNING");
+    rig_fini(&r);
+}
+END_TEST
+
+START_TEST(switches_are_waited_for_so_long)
+{
+    struct rig r;
+    uint32_t a, b;
+
+    rig_init(&r, leaves);
+    rig_submit(&r, "nodes=1 excl w=n1");
+    rig_submit(&r, "nodes=1 excl w=n3");
+    rig_submit(&r, "nodes=1 excl w=n5");
+    rig_pass(&r);
+    a = rig_submit(&r, "nodes=2 excl switches=1");
+    rig_pass(&r);
+    ck_assert_str_eq(rig_state(&r, a), "PENDING");
+    b = rig_submit(&r, "nodes=1 excl switches=1");
+    rig_pass(&r);
+    (void)b;
+    ck_assert_int_le(plan_next_wall_ms(r.p), r.wall_ms + 101000);
+    rig_clock(&r, 99);
+    rig_pass(&r);
+    ck_assert_str_eq(rig_state(&r, a), "PENDING");
+    rig_clock(&r, 2);
+    rig_pass(&r);
+    ck_assert_str_eq(rig_state(&r, a), "RUNNING");
+    rig_fini(&r);
+}
+END_TEST
+
 START_TEST(order_by_priority_then_id)
 {
     struct rig r;
@@ -400,6 +463,8 @@ Suite *pass_suite(void)
 
     tcase_add_test(t, temporary_disk_is_what_the_line_says);
     tcase_add_test(t, order_by_priority_then_id);
+    tcase_add_test(t, a_leaf_for_one_job_alone);
+    tcase_add_test(t, switches_are_waited_for_so_long);
     tcase_add_test(t, ranks_are_asked_again_when_their_period_has_passed);
     tcase_add_test(t, a_head_that_waits_blocks_its_partition);
     tcase_add_test(t, nothing_changes_nothing_is_asked);
