@@ -134,6 +134,20 @@ static void plugins_print(struct check *k)
         }
 }
 
+/* The usual pair of old files does not fail over by itself: neither can know whether the other is dead or cut off. */
+static void controllers_print(const struct check *k)
+{
+    const struct config *c = k->config;
+
+    if (c->controller_count == 2 && strcmp(config_text(c, CONF_StoreType), "store/raft") == 0)
+        printf("2 controllers: %s votes and %s reads along, ready to be promoted (spur controller promote --force); a third SlurmctldHost, any login node, gives automatic fail-over\n",
+               c->controllers[0].host, c->controllers[1].host);
+    else if (c->controller_count > 1 && strcmp(config_text(c, CONF_StoreType), "store/local") == 0)
+        printf("StoreType=store/local keeps the state of one controller: only %s runs\n", c->controllers[0].host);
+    else if (c->controller_count > 2 && c->controller_count % 2 == 0 && !k->quiet)
+        printf("%zu controllers bear the loss of %zu, as %zu would\n", c->controller_count, (c->controller_count - 1) / 2, c->controller_count - 1);
+}
+
 static int summary(const struct check *k)
 {
     const struct config *c = k->config;
@@ -160,6 +174,7 @@ static int check(const char *path, bool quiet)
     k.config = c;
     notes_print(&k);
     plugins_print(&k);
+    controllers_print(&k);
     if (rc < 0 && !k.said[SAID_ERROR])
         k.said[SAID_ERROR]++;
     rc = summary(&k);

@@ -459,6 +459,8 @@ static int resolve(struct reader *r, struct spur_error *err)
     /* StoreType and ScoreType may stand in either file; spur.conf has the last word, as the file that is ours. */
     if (c->settings[SETTING_store_type].is_set)
         value_put(c, CONF_StoreType, config_setting(c, SETTING_store_type), 0);
+    else if (!c->values[CONF_StoreType].is_set && c->controller_count > 1)      /* several SlurmctldHost lines are a group */
+        value_put(c, CONF_StoreType, "store/raft", 0);
     if (c->settings[SETTING_score_type].is_set)
         value_put(c, CONF_ScoreType, config_setting(c, SETTING_score_type), 0);
     if (!c->values[CONF_SelectTypeParameters].is_set && word_eq(config_text(c, CONF_SelectType), "select/linear"))

@@ -250,8 +250,23 @@ static void config_taken(struct ctl *c, void *arg, const struct op_result *resul
 /* In a group the log's configuration counts; who has another file says so in one line, each time that either changes. */
 static void config_compare(struct ctl *c)
 {
-    if (c->state->config && !config_same(c->state->config, c->file_config))
-        log_line(SPUR_LOG_WARN, "%s differs from the log's configuration, which counts; `scontrol reconfigure` takes the leader's file", c->file_config->path);
+    const struct config *log = c->state->config, *own = c->file_config;
+    const struct { const char *name, *log, *own; } rows[] = {
+        { "slurm.conf", log ? log->slurm_text : NULL, own->slurm_text }, { "gres.conf", log ? log->gres_text : NULL, own->gres_text },
+        { "topology", log ? log->topology_text : NULL, own->topology_text }, { "cgroup.conf", log ? log->cgroup_text : NULL, own->cgroup_text } };
+    struct str names;
+
+    if (!log)
+        return;
+    str_init(&names);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!text_same(rows[i].log, rows[i].own))
+            str_addf(&names, "%s%s", names.len ? ", " : "", rows[i].name);
+    if (names.len)
+        log_line(SPUR_LOG_WARN, "%s: what stands here differs from the log's configuration (%s), which counts; `scontrol reconfigure` takes the leader's files", own->path, names.text);
+    else if (!text_same(log->spur_text, own->spur_text))
+        log_line(SPUR_LOG_INFO, "%s: spur.conf differs from the log's, which counts but for run_dir and the options of AuthType and StoreType", own->path);
+    str_fini(&names);
 }
 
 void ctl_config_followed(struct ctl *c)
@@ -515,9 +530,8 @@ static int ctl_plugins(struct ctl *c, int line, struct spur_error *err)
 }
 
 /* One plugin meets a changed configuration: new options, or another plugin where that is possible while the controller runs. */
-static void ctl_plugin_take(struct ctl *c, enum spur_kind kind, const char *wanted, const char *key, bool may_change, struct loaded **slot)
+static void ctl_plugin_take(struct ctl *c, enum spur_kind kind, const struct config *cfg, const char *wanted, const char *key, bool may_change, struct loaded **slot)
 {
-    const struct config *cfg = c->state->config;
     struct loader_meaning meaning;
     struct spur_error err = { 0 };
     struct loaded *fresh;
@@ -539,15 +553,16 @@ static void ctl_plugin_take(struct ctl *c, enum spur_kind kind, const char *want
         log_line(SPUR_LOG_ERROR, "%s: %s; %s works on as before", key, err.text, (*slot)->name);
 }
 
+/* Folders of keys and of the log are each host's own: the options of these two come from the files here, all else from the log. */
 void ctl_plugins_take(struct ctl *c)
 {
     const struct config *cfg = c->state->config;
 
-    ctl_plugin_take(c, SPUR_KIND_score, config_text(cfg, CONF_ScoreType), "ScoreType", true, &c->score);
-    ctl_plugin_take(c, SPUR_KIND_select, config_text(cfg, CONF_SelectType), "SelectType", true, &c->select);
-    ctl_plugin_take(c, SPUR_KIND_priority, config_text(cfg, CONF_PriorityType), "PriorityType", true, &c->priority);
-    ctl_plugin_take(c, SPUR_KIND_auth, config_text(cfg, CONF_AuthType), "AuthType", false, &c->auth);
-    ctl_plugin_take(c, SPUR_KIND_store, config_text(cfg, CONF_StoreType), "StoreType", false, &c->store);
+    ctl_plugin_take(c, SPUR_KIND_score, cfg, config_text(cfg, CONF_ScoreType), "ScoreType", true, &c->score);
+    ctl_plugin_take(c, SPUR_KIND_select, cfg, config_text(cfg, CONF_SelectType), "SelectType", true, &c->select);
+    ctl_plugin_take(c, SPUR_KIND_priority, cfg, config_text(cfg, CONF_PriorityType), "PriorityType", true, &c->priority);
+    ctl_plugin_take(c, SPUR_KIND_auth, c->file_config, config_text(cfg, CONF_AuthType), "AuthType", false, &c->auth);
+    ctl_plugin_take(c, SPUR_KIND_store, c->file_config, config_text(cfg, CONF_StoreType), "StoreType", false, &c->store);
     c->plugins = (struct plan_plugins){ loader_ops(c->select), c->select->self, loader_ops(c->priority), c->priority->self };
 }
 
