@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* table.c - hash tables that remember the order of insertion.
  *
- * Entries stand in `slots` in the order they came; `index` is an open-addressing table of slot numbers + 1. A deleted
+ * Entries stand in `slots` in the order they came; `index` is an open-addressing table of slot numbers + 1, each with the upper half of
+ * its hash, so that a search looks into the one slot it wants: with a million entries each look is a miss of the cache. A deleted
  * entry leaves a hole (no value) in its slot, and its index cell goes on pointing at the hole so that probing still
  * passes it. When the slots are full, holes are squeezed out and the index is made anew: never in table_del, so a walk
  * may delete. Hashes are keyed with an address of this process (the loader moves it at each start), because names in
@@ -67,15 +68,26 @@ static size_t table_capacity(const struct table *t)
     return t->index_size / 4 * 3;
 }
 
+static uint64_t table_hash(uint64_t key)
+{
+    return fold(key ^ secret(), UINT64_C(0x8ebc6af09c88c6e3));
+}
+
+#define HALF UINT64_C(0xffffffff00000000)
+
 static struct table_slot *table_find(const struct table *t, uint64_t key, const char *text)
 {
     size_t mask = t->index_size - 1;
+    uint64_t hash = table_hash(key);
 
     if (!t->live)
         return NULL;
-    for (size_t i = fold(key ^ secret(), UINT64_C(0x8ebc6af09c88c6e3)) & mask; t->index[i]; i = (i + 1) & mask) {
-        struct table_slot *slot = &t->slots[t->index[i] - 1];
+    for (size_t i = hash & mask; t->index[i]; i = (i + 1) & mask) {
+        struct table_slot *slot;
 
+        if ((t->index[i] ^ hash) & HALF)
+            continue;
+        slot = &t->slots[(t->index[i] & ~HALF) - 1];
         if (slot->value && slot->key == key && (text ? slot->text && !strcmp(slot->text, text) : !slot->text))
             return slot;
     }
@@ -84,11 +96,19 @@ static struct table_slot *table_find(const struct table *t, uint64_t key, const 
 
 static void table_enter(struct table *t, size_t number)
 {
-    size_t mask = t->index_size - 1, i = fold(t->slots[number].key ^ secret(), UINT64_C(0x8ebc6af09c88c6e3)) & mask;
+    uint64_t hash = table_hash(t->slots[number].key);
+    size_t mask = t->index_size - 1, i = hash & mask;
 
     while (t->index[i])
         i = (i + 1) & mask;
-    t->index[i] = (uint32_t)number + 1;
+    t->index[i] = (hash & HALF) | (number + 1);
+}
+
+static void table_resize(struct table *t, size_t size)
+{
+    t->slots = mem_grow(t->slots, size / 4 * 3, sizeof *t->slots);
+    t->index = mem_grow(t->index, size, sizeof *t->index);
+    t->index_size = size;
 }
 
 /* Makes room: squeezes out holes; twice the size unless half of the slots were holes. */
@@ -102,32 +122,53 @@ static void table_rebuild(struct table *t)
         if (t->slots[i].value)
             t->slots[kept++] = t->slots[i];
     t->used = kept;
-    if (size != t->index_size) {
-        t->slots = mem_grow(t->slots, size / 4 * 3, sizeof *t->slots);
-        t->index = mem_grow(t->index, size, sizeof *t->index);
-        t->index_size = size;
-    }
+    if (size != t->index_size)
+        table_resize(t, size);
     memset(t->index, 0, size * sizeof *t->index);
     for (size_t i = 0; i < t->used; i++)
         table_enter(t, i);
 }
 
-static void table_store(struct table *t, uint64_t key, const char *text, void *value)
+void table_reserve(struct table *t, size_t count)
 {
-    struct table_slot *slot;
+    size_t size = t->index_size ? t->index_size : 8;
 
+    while (size / 4 * 3 < count + (t->used - t->live))
+        size *= 2;
+    if (size == t->index_size)
+        return;
+    table_resize(t, size);
+    memset(t->index, 0, size * sizeof *t->index);
+    for (size_t i = 0; i < t->used; i++)
+        table_enter(t, i);
+}
+
+static void table_append(struct table *t, uint64_t key, const char *text, void *value)
+{
     if (!value)
         abort();    /* a hole that claims to be an entry: a bug of the caller */
-    if ((slot = table_find(t, key, text))) {
-        slot->text = text;
-        slot->value = value;
-        return;
-    }
     if (t->used == table_capacity(t))
         table_rebuild(t);
     t->slots[t->used] = (struct table_slot){ key, text, value };
     table_enter(t, t->used++);
     t->live++;
+}
+
+static void table_store(struct table *t, uint64_t key, const char *text, void *value)
+{
+    struct table_slot *slot = table_find(t, key, text);
+
+    if (!slot || !value) {
+        table_append(t, key, text, value);
+        return;
+    }
+    slot->text = text;
+    slot->value = value;
+}
+
+void table_add(struct table *t, uint64_t key, void *value)
+{
+    table_append(t, key, NULL, value);
 }
 
 static void *table_drop(struct table *t, struct table_slot *slot)

@@ -10,7 +10,7 @@
 struct table_slot;
 struct table {
     struct table_slot *slots;   /* in insertion order, with holes */
-    uint32_t *index;            /* open addressing into slots */
+    uint64_t *index;            /* open addressing into slots: number + 1, and half of the hash */
     size_t used, live, index_size;
 };
 
@@ -19,6 +19,8 @@ void   table_fini(struct table *t);                     /* values are the caller
 size_t table_count(const struct table *t);
 void  *table_get(const struct table *t, uint64_t key);
 void   table_put(struct table *t, uint64_t key, void *value);      /* replaces */
+void   table_add(struct table *t, uint64_t key, void *value);      /* the caller knows that this key is not there */
+void   table_reserve(struct table *t, size_t count);               /* room for so many entries in all */
 void  *table_del(struct table *t, uint64_t key);                   /* returns the value, or NULL */
 void  *table_get_text(const struct table *t, const char *key);
 void   table_put_text(struct table *t, const char *key, void *value);

@@ -26,13 +26,18 @@ static struct blob *blob_find(const struct state *s, const uint8_t hash[32])
 
 const uint8_t *blob_hold(struct state *s, const uint8_t hash[32])
 {
-    struct blob *b = blob_find(s, hash);
+    struct blob *first = table_get(&s->priv->blobs, blob_key(hash)), *b = first;
 
+    while (b && memcmp(b->hash, hash, 32))
+        b = b->next;
     if (!b) {
         b = mem_alloc(sizeof *b);
         memcpy(b->hash, hash, 32);
-        b->next = table_get(&s->priv->blobs, blob_key(hash));
-        table_put(&s->priv->blobs, blob_key(hash), b);
+        b->next = first;
+        if (first)
+            table_put(&s->priv->blobs, blob_key(hash), b);
+        else
+            table_add(&s->priv->blobs, blob_key(hash), b);
     }
     b->holds++;
     return b->hash;

@@ -166,17 +166,23 @@ Wire__JobSpec *job_spec(const struct job *j, struct arena *a)
     return wire_unpack(&wire__job_spec__descriptor, j->spec, j->spec_len, a);
 }
 
-/* Nodes and tasks a request asks for when it does not say: Slurm's rules for --ntasks-per-node and -N. */
 void job_take_spec(struct state *s, struct job *j, const Wire__JobSpec *spec)
 {
     Wire__JobSpec bare = *spec;
-    uint32_t per_node = spec->has_ntasks_per_node && spec->ntasks_per_node ? spec->ntasks_per_node : 1;
 
     bare.has_script_hash = bare.has_env_hash = 0;
     free(j->spec);
     j->spec_len = (uint32_t)wire__job_spec__get_packed_size(&bare);
     j->spec = mem_alloc(j->spec_len ? j->spec_len : 1);
     wire__job_spec__pack(&bare, j->spec);
+    job_take_hot(s, j, spec);
+}
+
+/* Nodes and tasks a request asks for when it does not say: Slurm's rules for --ntasks-per-node and -N. */
+void job_take_hot(struct state *s, struct job *j, const Wire__JobSpec *spec)
+{
+    uint32_t per_node = spec->has_ntasks_per_node && spec->ntasks_per_node ? spec->ntasks_per_node : 1;
+
     text_set(&j->name, spec->name);
     share_set(s, &j->partition, spec->partition);
     j->min_nodes = spec->has_min_nodes && spec->min_nodes ? spec->min_nodes : 1;

@@ -346,18 +346,21 @@ Wire__SnapJob *job_pack(const struct state *s, const struct job *j, struct arena
 }
 
 /* NULL: a record that cannot be. The job is not entered into the table yet. */
-struct job *job_unpack(struct state *s, const Wire__SnapJob *m)
+struct job *job_unpack(struct state *s, const Wire__SnapJob *m, struct arena *arena)
 {
     struct job *j = job_create(s, m->job_id);
     struct step **tail = &j->steps;
-    struct arena arena;
-    Wire__JobSpec *spec;
+    Wire__JobSpec *spec = wire_unpack(&wire__job_spec__descriptor, m->spec.data, m->spec.len, arena);
 
-    arena_init(&arena, 0);
-    spec = wire_unpack(&wire__job_spec__descriptor, m->spec.data, m->spec.len, &arena);
     if (!spec || !m->job_id || m->state >= JOB_STATE_COUNT || m->reason >= REASON_COUNT)
         goto bad;
-    job_take_spec(s, j, spec);
+    if (spec->has_script_hash || spec->has_env_hash || !m->spec.len) {
+        job_take_spec(s, j, spec);
+    } else {
+        j->spec = mem_copy_bytes(m->spec.data, m->spec.len);
+        j->spec_len = (uint32_t)m->spec.len;
+        job_take_hot(s, j, spec);
+    }
     j->array_job_id = m->array_job_id;
     j->array_task_id = m->has_array_task_id ? m->array_task_id : UINT32_MAX;
     if (m->array && !(j->array = array_unpack(m->array)))
@@ -372,7 +375,8 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m)
     j->group = share_text(s, m->group);
     j->group_count = (uint32_t)m->n_groups;
     j->groups = share_numbers(s, m->groups, (uint32_t)m->n_groups);
-    share_set(s, &j->partition, m->partition);
+    if (!j->partition || !m->partition || strcmp(j->partition, m->partition))
+        share_set(s, &j->partition, m->partition);
     j->time_limit_min = m->time_limit_min;
     j->nice = m->nice;
     j->requeue = m->requeue;
@@ -424,11 +428,9 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m)
     }
     if (j->alloc_count)
         job_print_nodes(s, j);
-    arena_fini(&arena);
     return j;
 
 bad:
-    arena_fini(&arena);
     job_destroy(s, j);
     return NULL;
 }

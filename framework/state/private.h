@@ -102,6 +102,7 @@ void job_destroy(struct state *s, struct job *j);
 void job_enter(struct state *s, struct job *j);                 /* into the table and the indexes; counts */
 void job_leave(struct state *s, struct job *j);                 /* out of them; does not free */
 void job_take_spec(struct state *s, struct job *j, const Wire__JobSpec *spec);   /* packs it and fills the hot copies */
+void job_take_hot(struct state *s, struct job *j, const Wire__JobSpec *spec);    /* the hot copies alone: j->spec holds it already */
 void job_set_state(struct state *s, struct job *j, unsigned state);
 uint32_t job_next_id(struct state *s);                          /* 0: none is free */
 struct job *job_root(const struct state *s, const struct job *j);       /* the array's own record; j itself otherwise */
@@ -180,6 +181,7 @@ void name_moved(struct doing *d, struct job *j);                /* it has starte
 /* token.c, blob.c */
 struct token *token_find(const struct state *s, const uint8_t bytes[16]);
 void token_add(struct state *s, const uint8_t bytes[16], int64_t born_wall_ms, uint32_t job_id, uint32_t step_id);
+void token_reserve(struct state *s, uint32_t count);
 void token_expire(struct state *s);
 const uint8_t *blob_hold(struct state *s, const uint8_t hash[32]);      /* the index's own copy: lives until the last drop */
 void blob_drop(struct doing *d, const uint8_t hash[32]);

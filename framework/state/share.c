@@ -54,8 +54,14 @@ uint32_t *share_numbers(struct state *s, const uint32_t *numbers, uint32_t count
         return NULL;
     str_init(&key);
     str_add_char(&key, 'n');
-    for (uint32_t i = 0; i < count; i++)
-        str_addf(&key, "%u,", numbers[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t n = numbers[i];
+
+        do {
+            str_add_char(&key, (char)('0' + n % 10));       /* the key is read by nobody: last digit first */
+        } while (n /= 10);
+        str_add_char(&key, ',');
+    }
     shared = share(s, key.text, numbers, count * sizeof *numbers);
     str_fini(&key);
     return shared;

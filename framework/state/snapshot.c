@@ -15,6 +15,8 @@
 
 #define SNAPSHOT_FORMAT 1
 #define RECORD_MAX (1u << 30)
+#define READ_AHEAD (256u << 10)
+#define RESERVE_MAX 4000000u            /* entries made room for on the word of a head alone */
 
 static const char magic[8] = "SPURSNP1";
 enum record_kind { RECORD_HEAD = 1, RECORD_NODE, RECORD_JOB, RECORD_TOKEN, RECORD_END };
@@ -143,16 +145,25 @@ int state_save(const struct state *s, snapshot_write_fn write, void *arg, struct
 /* ---- and back ---- */
 
 struct loading { snapshot_read_fn read; void *arg; uint64_t records; struct spur_error *err; struct arena arena; struct state *s; Wire__SnapHead *head; struct arena head_arena;
+                 uint8_t *ahead; size_t at, filled;         /* read ahead: a record is two small pieces, and each read is a call of the system */
                  uint32_t nodes, jobs, tokens; struct devices **tables; size_t table_count; };      /* tables: those of the head, each held */
 
 static int get_bytes(struct loading *r, void *data, size_t n)
 {
     for (size_t done = 0; done < n; ) {
-        long rc = r->read(r->arg, (char *)data + done, n - done);
+        size_t piece = r->filled - r->at < n - done ? r->filled - r->at : n - done;
+        long rc;
 
+        memcpy((char *)data + done, r->ahead + r->at, piece);
+        r->at += piece;
+        done += piece;
+        if (done == n)
+            break;
+        rc = r->read(r->arg, r->ahead, READ_AHEAD);
         if (rc <= 0)
             return spur_fail(r->err, rc < 0 ? (int)rc : SPUR_ECORRUPT, "snapshot: ends in record %llu", (unsigned long long)r->records);
-        done += (size_t)rc;
+        r->at = 0;
+        r->filled = (size_t)rc;
     }
     return 0;
 }
@@ -201,6 +212,8 @@ static int take_head(struct loading *r, const uint8_t *data, size_t n)
     s->next_job_id = r->head->next_job_id;
     s->config_version = r->head->config_version;
     s->priv->token_floor_ms = r->head->token_floor_ms;
+    table_reserve(&s->jobs, r->head->job_count < RESERVE_MAX ? r->head->job_count : RESERVE_MAX);
+    token_reserve(s, r->head->token_count);
     if (take_tables(r) < 0)
         return r->err->code;
     f = r->head->files;
@@ -244,7 +257,7 @@ static int take_job(struct loading *r, const uint8_t *data, size_t n)
     struct job *j;
 
     r->jobs++;
-    if (!m || state_job(r->s, m->job_id) || !(j = job_unpack(r->s, m)))
+    if (!m || state_job(r->s, m->job_id) || !(j = job_unpack(r->s, m, &r->arena)))
         return bad_record(r, "a job that cannot be");
     j->part_index = job_part_index(r->s, j);
     job_enter(r->s, j);
@@ -297,7 +310,8 @@ static int finish(struct loading *r)
 int state_load(struct state **out, snapshot_read_fn read, void *arg, struct spur_error *err)
 {
     struct spur_error unheard = { 0 };
-    struct loading r = { .read = read, .arg = arg, .err = err ? err : &unheard, .s = state_create() };
+    struct loading r = { .read = read, .arg = arg, .err = err ? err : &unheard, .s = state_create(),
+                         .ahead = mem_grow(NULL, READ_AHEAD, 1) };
     char start[sizeof magic];
     uint8_t head[5], *data = NULL;
     uint32_t room = 0;
@@ -346,6 +360,7 @@ int state_load(struct state **out, snapshot_read_fn read, void *arg, struct spur
         rc = finish(&r);
     drop_tables(&r);
     free(data);
+    free(r.ahead);
     arena_fini(&r.arena);
     arena_fini(&r.head_arena);
     if (rc < 0) {

@@ -105,7 +105,23 @@ void token_add(struct state *s, const uint8_t bytes[16], int64_t born_wall_ms, u
     t->born_wall_ms = born_wall_ms;
     t->job_id = job_id;
     t->step_id = step_id;
-    table_put(&s->tokens, key, (void *)(uintptr_t)(++p->token_next));
+    table_add(&s->tokens, key, (void *)(uintptr_t)(++p->token_next));
+}
+
+/* Room for so many in all, before a snapshot brings them. */
+void token_reserve(struct state *s, uint32_t count)
+{
+    struct state_private *p = s->priv;
+    uint64_t room = 64;
+
+    if (p->token_next || count > TOKENS_MAX)
+        return;
+    while (room < count)
+        room *= 2;
+    free(p->tokens);
+    p->tokens = mem_array(room, sizeof *p->tokens);
+    p->token_room = room;
+    table_reserve(&s->tokens, count);
 }
 
 int state_token(const struct state *s, const uint8_t token[16], int64_t token_wall_ms, struct op_result *out)
