@@ -2,7 +2,8 @@
 /* blobs.c - scripts and environments by their BLAKE2b-256 hash, one file each in STATE/blobs, with the recent ones in memory.
  *
  * A blob rides in the entry of the job that names it first, so the log makes it durable; the file is written when the entry is applied and
- * synced before a snapshot cuts that part of the log. A file is dropped with the last job that names it (blobs_sweep).
+ * synced before a snapshot cuts that part of the log. A file is dropped with the last job that names it; what a
+ * crash left over goes at the next start (blobs_sweep).
  */
 #include "controller/ctl.h"
 #include "rpc/folder.h"
@@ -18,7 +19,8 @@
 #define BLOBS_MAX (64u << 20)
 
 struct blob { uint8_t hash[32]; uint8_t *data; size_t n; bool is_filed; struct blob *newer, *older; };     /* is_filed: its file is there and whole */
-struct blobs { int dir; struct table cache; struct blob *newest, *oldest; size_t bytes; };
+/* unfiled: hashes whose file could not be written, as uint8_t[32] */
+struct blobs { int dir; struct table cache, unfiled; struct blob *newest, *oldest; size_t bytes; };
 
 static uint64_t blob_key(const uint8_t hash[32])
 {
@@ -83,18 +85,23 @@ int blobs_create(struct ctl *c, struct spur_error *err)
     if (c->blobs->dir < 0)
         return spur_fail(err, SPUR_EIO, "%s: cannot open this folder: %s", path, strerror(errno));
     table_init(&c->blobs->cache);
+    table_init(&c->blobs->unfiled);
     return 0;
 }
 
 void blobs_destroy(struct ctl *c)
 {
     struct blobs *b = c->blobs;
+    uint8_t *hash;
 
     if (!b)
         return;
     while (b->oldest)
         blob_drop(b, b->oldest);
     table_fini(&b->cache);
+    for (size_t at = 0; (hash = table_next(&b->unfiled, &at)); )
+        free(hash);
+    table_fini(&b->unfiled);
     if (b->dir >= 0)
         close(b->dir);
     free(b);
@@ -159,6 +166,8 @@ void blobs_put(struct ctl *c, const uint8_t hash[32], const void *data, size_t n
     }
     x = blob_cache(c->blobs, hash, mem_copy_bytes(data, n), n);
     x->is_filed = blob_write(c->blobs, hash, data, n);
+    if (!x->is_filed && !table_get(&c->blobs->unfiled, blob_key(hash)))
+        table_put(&c->blobs->unfiled, blob_key(hash), mem_copy_bytes(hash, 32));
 }
 
 const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n)
@@ -190,31 +199,34 @@ bool blobs_has(struct ctl *c, const uint8_t hash[32])
     return faccessat(c->blobs->dir, name, F_OK, 0) == 0;
 }
 
-struct blobs_check { struct ctl *c; int missing; };
-
-static void blobs_check_one(void *arg, const uint8_t hash[32])
+static bool blob_is_filed(struct blobs *b, const uint8_t hash[32])
 {
-    struct blobs_check *w = arg;
+    struct blob *x = table_get(&b->cache, blob_key(hash));
     char name[65];
-    struct blob *x;
 
     blob_name(hash, name);
-    if (faccessat(w->c->blobs->dir, name, F_OK, 0) == 0)
-        return;
-    x = table_get(&w->c->blobs->cache, blob_key(hash));
-    if (x)
-        x->is_filed = blob_write(w->c->blobs, hash, x->data, x->n);
-    if (faccessat(w->c->blobs->dir, name, F_OK, 0) != 0)
-        w->missing++;
+    if (faccessat(b->dir, name, F_OK, 0) != 0 && x && memcmp(x->hash, hash, 32) == 0)
+        x->is_filed = blob_write(b, hash, x->data, x->n);
+    return faccessat(b->dir, name, F_OK, 0) == 0;
 }
 
+/* Not all that the state names is looked at: every file was there when its job was entered, but for these few, and those that another member still
+ * has to send (fetch.c). In the store's child this runs beside the living controller, which may drop files meanwhile. */
 int blobs_sync(struct ctl *c, struct spur_error *err)
 {
-    struct blobs_check w = { c, 0 };
+    uint8_t *hash;
+    int missing = 0;
 
-    state_blobs(c->state, blobs_check_one, &w);
-    if (w.missing)
-        return spur_fail(err, SPUR_ENOSPACE, "%s/blobs: %d scripts could not be written; the log keeps them until they can", c->state_dir, w.missing);
+    for (size_t at = 0; (hash = table_next(&c->blobs->unfiled, &at)); ) {
+        if (!blob_is_filed(c->blobs, hash)) {
+            missing++;
+            continue;
+        }
+        table_del(&c->blobs->unfiled, blob_key(hash));
+        free(hash);
+    }
+    if (missing)
+        return spur_fail(err, SPUR_ENOSPACE, "%s/blobs: %d scripts could not be written; the log keeps them until they can", c->state_dir, missing);
     if (syncfs(c->blobs->dir) < 0)
         return spur_fail(err, SPUR_EIO, "%s/blobs: %s", c->state_dir, strerror(errno));
     return 0;
@@ -227,6 +239,7 @@ void blobs_drop(struct ctl *c, const uint8_t hash[32])
 
     if (x)
         blob_drop(c->blobs, x);
+    free(table_del(&c->blobs->unfiled, blob_key(hash)));
     blob_name(hash, name);
     unlinkat(c->blobs->dir, name, 0);
 }

@@ -352,13 +352,13 @@ static void store_role(void *arg, enum spur_store_role role, uint64_t fence, con
     joins_look(c);
 }
 
+/* The store calls this in a forked child, or here when it cannot fork: it reads, and changes nothing that the living controller uses. */
 static int store_snapshot_write(void *arg, const struct spur_store_sink *sink, struct spur_error *err)
 {
     struct ctl *c = arg;
 
     if (blobs_sync(c, err) < 0)
         return err->code;
-    blobs_sweep(c);
     return state_save(c->state, sink->write, sink->arg, err);
 }
 
@@ -636,6 +636,7 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     if (blobs_create(c, err) < 0 || c->store_ops->start(c->store->self, &c->events, err) < 0)
         return err->code;
     c->is_started = true;
+    blobs_sweep(c);
     if (loader_can(c->store, SPUR_CAP_REPLICATED))
         fetch_blobs(c);
     return ctl_listen(c, line, err);

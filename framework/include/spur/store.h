@@ -33,7 +33,8 @@ struct spur_store_events {
     /* The role has changed. `fence` grows with each leadership anywhere: effects carry it. `leader`: member name or NULL. All entries of
      * earlier leaders have been handed out before SPUR_STORE_LEADER is told. SPUR_STORE_FAILED: the store cannot go on, err says why; end the process. */
     void (*role)(void *arg, enum spur_store_role role, uint64_t fence, const char *leader, const struct spur_error *err);
-    /* Write the state as of entry `index` (the last handed out) / replace the state by that snapshot. Called on the loop's thread. */
+    /* Write the state as of the last entry handed out: called on the loop's thread, or in a child that the store has forked there, so it may allocate
+     * and read, but changes nothing that lives on and uses no loop, lock or thread. / Replace the state by that snapshot, on the loop's thread. */
     int  (*snapshot_write)(void *arg, const struct spur_store_sink *sink, struct spur_error *err);
     int  (*snapshot_read)(void *arg, uint64_t index, const struct spur_store_source *source, struct spur_error *err);
     /* since 0.2 */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* local.c - store/local: the log of one controller in a folder of its disk.
  *
- * Three threads. The loop's calls propose, hears the results and writes snapshots. `log` owns the log after start: it takes what
+ * Three threads. The loop's calls propose, hears the results and forks for snapshots (local_snapshot.c). `log` owns the log after start: it takes what
  * was proposed while the last flush ran and makes it durable in one write and one fdatasync, so one client waits for one flush and
- * a thousand clients share one. `room` makes spare segments ahead and brings finished snapshots to the disk: all that may take
+ * a thousand clients share one. `room` makes spare segments ahead, waits for the child that writes a snapshot and puts it in place: all that may take
  * long. Results go back in one list, in order, by host->post.
  *
  * Full disk: propose is refused as soon as the entry does not surely fit in what is allocated, so nothing accepted is lost later;
@@ -20,80 +20,18 @@
 
 #include <spur/store.h>
 
-#include "local.h"
-#include "snapfile.h"
-#include "wal.h"
+#include "local_inside.h"
 #include "wal_format.h"
 
 #define BATCH_BYTES     (1u << 20)
 #define BATCH_ENTRIES   4096u
 #define QUEUE_BYTES     (64u << 20)         /* more than this not yet written: EBUSY */
-#define FLUSH_TIMES     512u
 #define RETRY_MS        1000
-#define STOP_SNAPSHOT   (1u << 20)          /* a clean stop takes a snapshot when more log than this would be replayed ... */
-#define STOP_CHEAP      (64u << 20)         /* ... and the last one was smaller than this */
 #define MIB             (UINT64_C(1) << 20)
-
-enum item_kind { ITEM_ENTRY, ITEM_BARRIER, ITEM_ROLE, ITEM_SNAPSHOT };
-
-/* An entry on its way to the disk, then a result on its way to the loop. */
-struct item {
-    struct item *next;
-    enum item_kind kind;
-    int      code;                          /* of why; 0: committed */
-    struct spur_error why;
-    uint64_t index;
-    void    *cookie;
-    void   (*fn)(void *arg, const struct spur_error *err);
-    void    *arg;
-    size_t   n;
-    unsigned char data[];
-};
-
-struct item_list { struct item *first, **end; };
-
-/* What a posted call finds: it may run after the store is closed. Touched on the loop's thread, but for `pending` (under the lock). */
-struct local_door { struct local *self; unsigned pending; };
-
-struct local {
-    const struct spur_host *host;
-    const struct wal_io *io;
-    char    *path, *recover_at;
-    uint64_t segment_bytes, snapshot_bytes;
-    bool     is_synced;
-    struct local_door *door;
-
-    struct spur_store_events events;
-    struct wal *wal;                        /* of the log thread between start and stop */
-    bool     is_started, is_running;        /* start was called; the threads run */
-    pthread_t log_thread, room_thread;
-
-    pthread_mutex_t lock;                   /* guards all below */
-    pthread_cond_t  log_wake, room_wake, spare_made;
-    struct item_list queue, done;
-    uint64_t queue_bytes, queue_count;
-    bool     is_posted, is_stopping, is_room_stopping;
-    struct spur_error failed;               /* code set: SPUR_STORE_FAILED */
-    struct spur_error full;                 /* code set: the last try to make a spare failed so */
-    uint64_t room_tries;
-    unsigned spares_wanted;
-    uint64_t flushing_bytes;                /* taken from the queue, not yet in the log */
-    uint64_t room;                          /* bytes left in the last segment, as of the last flush */
-    uint64_t log_bytes, durable;
-    uint64_t cut_index;                     /* the log thread shall cut up to here */
-    struct snapfile_writer *publishing;     /* written, the room thread brings it to the disk */
-    uint64_t flushes, entries;
-    struct { int64_t at_ms; uint32_t us; } times[FLUSH_TIMES];
-
-    /* Of the loop's thread alone. */
-    enum spur_store_role role;
-    uint64_t fence, committed, since_snapshot, snapshot_size, snapshot_index, snapshot_retry;
-    bool     is_snapshotting, is_delivering;
-};
 
 static void list_init(struct item_list *l) { l->first = NULL; l->end = &l->first; }
 
-static void list_add(struct item_list *l, struct item *item)
+void local_list_add(struct item_list *l, struct item *item)
 {
     item->next = NULL;
     *l->end = item;
@@ -109,12 +47,12 @@ static struct item *list_take(struct item_list *l)
     return item;
 }
 
-static void say(const struct local *s, int level, const char *text)
+void local_say(const struct local *s, int level, const char *text)
 {
     s->host->log(s->host->ctx, level, text);
 }
 
-static void wal_says(void *arg, int level, const char *text) { say(arg, level, text); }
+static void wal_says(void *arg, int level, const char *text) { local_say(arg, level, text); }
 
 static void deliver(struct local *s);
 
@@ -135,7 +73,7 @@ static void door_opened(void *arg)
 }
 
 /* With the lock held: the loop shall look at `done`. */
-static void ring(struct local *s)
+void local_ring(struct local *s)
 {
     if (s->is_posted)
         return;
@@ -155,20 +93,20 @@ static void fail_all(struct local *s, struct item_list *batch, const struct spur
     if (role) {
         role->kind = ITEM_ROLE;
         role->why = *why;
-        list_add(&s->done, role);
+        local_list_add(&s->done, role);
     }
     /* Their bytes may be on the disk: a later start may find them committed. */
     while ((item = list_take(batch))) {
         item->code = spur_fail(&item->why, SPUR_ESTALE, "not known whether it is kept: %s", why->text);
-        list_add(&s->done, item);
+        local_list_add(&s->done, item);
     }
     while ((item = list_take(&s->queue))) {
         item->code = SPUR_EIO;
         item->why = *why;
-        list_add(&s->done, item);
+        local_list_add(&s->done, item);
     }
     s->queue_bytes = s->queue_count = s->flushing_bytes = 0;
-    ring(s);
+    local_ring(s);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -180,10 +118,10 @@ static void drop(struct local *s, struct item_list *batch, const struct spur_err
     while ((item = list_take(batch))) {
         item->code = why->code;
         item->why = *why;
-        list_add(&s->done, item);
+        local_list_add(&s->done, item);
     }
     s->flushing_bytes = 0;
-    ring(s);
+    local_ring(s);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -235,7 +173,7 @@ static uint64_t batch_take(struct local *s, struct item_list *batch)
 
         if (count && bytes + more > most)
             break;
-        list_add(batch, list_take(&s->queue));
+        local_list_add(batch, list_take(&s->queue));
         bytes += more;
         count++;
     }
@@ -293,7 +231,7 @@ static int batch_write(struct local *s, struct item_list *batch, uint64_t bytes,
     list_init(batch);
     s->flushing_bytes = 0;
     publish_state(s);
-    ring(s);
+    local_ring(s);
     pthread_mutex_unlock(&s->lock);
     return 0;
 }
@@ -306,7 +244,7 @@ static void log_cut(struct local *s)
     s->cut_index = 0;
     pthread_mutex_unlock(&s->lock);
     if (wal_cut(s->wal, index, &err) < 0)
-        say(s, SPUR_LOG_WARN, err.text);
+        local_say(s, SPUR_LOG_WARN, err.text);
     pthread_mutex_lock(&s->lock);
     publish_state(s);
 }
@@ -358,42 +296,14 @@ static void spare_try(struct local *s, unsigned wanted)
         char text[300];
 
         snprintf(text, sizeof text, "%s; %s", err.text, wal_spares(s->wal) ? "the log goes on in its reserve" : "entries are refused when the last piece is full");
-        say(s, SPUR_LOG_ERROR, text);
+        local_say(s, SPUR_LOG_ERROR, text);
     }
     if (rc >= 0 && s->full.code)
-        say(s, SPUR_LOG_INFO, "there is space for the log again");
+        local_say(s, SPUR_LOG_INFO, "there is space for the log again");
     s->full = err;
     if (rc < 0)
         s->full.code = rc;
     pthread_cond_broadcast(&s->spare_made);
-    pthread_mutex_unlock(&s->lock);
-}
-
-static void snapshot_publish(struct local *s, struct snapfile_writer *w)
-{
-    struct item *item = calloc(1, sizeof *item);
-    struct spur_error err = { 0 };
-    uint64_t index = w->index, size = w->bytes, keep = 0;
-    int rc = snapfile_publish(w, &err);
-
-    if (rc == 0)
-        keep = snapfile_trim(s->wal->folder, s->io, 2);
-    free(w);
-    pthread_mutex_lock(&s->lock);
-    s->publishing = NULL;
-    if (item) {
-        item->kind = ITEM_SNAPSHOT;
-        item->index = index;
-        item->n = size;
-        item->code = rc;
-        item->why = err;
-        list_add(&s->done, item);
-        ring(s);
-    }
-    if (keep) {
-        s->cut_index = keep;                /* of the older one: the newest may turn out damaged */
-        pthread_cond_signal(&s->log_wake);
-    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -402,12 +312,16 @@ static void *room_main(void *arg)
     struct local *s = arg;
 
     pthread_mutex_lock(&s->lock);
-    while (!s->is_room_stopping || s->publishing) {
-        if (s->publishing) {
+    while (!s->is_room_stopping || s->publishing || s->is_forked) {
+        if (s->is_forked && (s->is_room_stopping || wal_spares(s->wal) >= s->spares_wanted || s->full.code)) {
+            pthread_mutex_unlock(&s->lock);
+            local_snapshot_look(s);
+            pthread_mutex_lock(&s->lock);
+        } else if (s->publishing) {
             struct snapfile_writer *w = s->publishing;
 
             pthread_mutex_unlock(&s->lock);
-            snapshot_publish(s, w);
+            local_snapshot_publish(s, w);
             pthread_mutex_lock(&s->lock);
         } else if (wal_spares(s->wal) < s->spares_wanted) {
             unsigned wanted = s->spares_wanted;
@@ -415,7 +329,7 @@ static void *room_main(void *arg)
             pthread_mutex_unlock(&s->lock);
             spare_try(s, wanted);
             pthread_mutex_lock(&s->lock);
-            if (s->full.code && !s->is_room_stopping && !s->publishing) {
+            if (s->full.code && !s->is_room_stopping && !s->publishing && !s->is_forked) {
                 struct timespec until;
 
                 clock_gettime(CLOCK_MONOTONIC, &until);
@@ -431,86 +345,6 @@ static void *room_main(void *arg)
 }
 
 /* ---- the loop's thread ---- */
-
-static bool can_snapshot(const struct local *s) { return SPUR_HAS(&s->events, snapshot_write); }
-
-/* Writes the state into a temporary file, here and now; the disk is waited for elsewhere. */
-static int snapshot_take(struct local *s, struct snapfile_writer **out, struct spur_error *err)
-{
-    struct snapfile_writer *w = calloc(1, sizeof *w);
-    struct spur_store_sink sink = { .arg = w, .write = snapfile_write };
-    int rc;
-
-    if (!w)
-        return spur_fail(err, SPUR_ENOMEM, "store/local: out of memory for a snapshot");
-    if ((rc = snapfile_begin(w, s->wal->folder, s->path, s->io, s->wal->super.id, s->committed, err)) < 0) {
-        free(w);
-        return rc;
-    }
-    rc = s->events.snapshot_write(s->events.arg, &sink, err);
-    if (rc == 0 || w->err.code)
-        rc = snapfile_end(w, err);
-    if (rc < 0) {
-        snapfile_discard(w);
-        free(w);
-        return rc;
-    }
-    *out = w;
-    return 0;
-}
-
-static int local_snapshot(void *self, struct spur_error *err)
-{
-    struct local *s = self;
-    struct snapfile_writer *w;
-    int rc;
-
-    if (!s->is_running || s->failed.code)
-        return spur_fail(err, SPUR_EINVAL, "store/local: not running");
-    if (!can_snapshot(s))
-        return spur_fail(err, SPUR_EUNSUPPORTED, "store/local: this host writes no snapshots");
-    if (s->is_snapshotting)
-        return spur_fail(err, SPUR_EBUSY, "store/local: a snapshot is being written");
-    if (s->committed == s->snapshot_index)
-        return 0;
-    if ((rc = snapshot_take(s, &w, err)) < 0)
-        return rc;
-    s->is_snapshotting = true;
-    s->since_snapshot = 0;
-    pthread_mutex_lock(&s->lock);
-    s->publishing = w;
-    pthread_cond_signal(&s->room_wake);
-    pthread_mutex_unlock(&s->lock);
-    return 0;
-}
-
-static void snapshot_if_due(struct local *s)
-{
-    uint64_t due = s->snapshot_size > s->snapshot_bytes ? s->snapshot_size : s->snapshot_bytes;
-    struct spur_error err = { 0 };
-
-    if (due < s->snapshot_retry)
-        due = s->snapshot_retry;
-    if (s->is_snapshotting || s->since_snapshot <= due || !can_snapshot(s) || !s->is_running)
-        return;
-    if (local_snapshot(s, &err) < 0) {
-        say(s, SPUR_LOG_ERROR, err.text);
-        s->snapshot_retry = s->since_snapshot + due / 4;
-    }
-}
-
-static void snapshot_done(struct local *s, const struct item *item)
-{
-    s->is_snapshotting = false;
-    if (item->code < 0) {
-        say(s, SPUR_LOG_ERROR, item->why.text);
-        s->snapshot_retry = s->since_snapshot + s->snapshot_bytes / 4;
-        return;
-    }
-    s->snapshot_index = item->index;
-    s->snapshot_size = item->n;
-    s->snapshot_retry = 0;
-}
 
 static void role_tell(struct local *s, enum spur_store_role role, const struct spur_error *err)
 {
@@ -550,13 +384,18 @@ static void deliver(struct local *s)
             role_tell(s, item->code < 0 || item->why.code ? SPUR_STORE_FAILED : SPUR_STORE_LEADER, item->why.code ? &item->why : NULL);
             break;
         case ITEM_SNAPSHOT:
-            snapshot_done(s, item);
+            local_snapshot_done(s, item);
             break;
         }
         free(item);
     }
     s->is_delivering = false;
-    snapshot_if_due(s);
+    local_snapshot_if_due(s);
+    if (s->is_running && snapfork_tend()) {     /* a slice a turn */
+        pthread_mutex_lock(&s->lock);
+        local_ring(s);
+        pthread_mutex_unlock(&s->lock);
+    }
 }
 
 static int local_propose(void *self, const void *data, size_t n, void *cookie, struct spur_error *err)
@@ -594,7 +433,7 @@ static int local_propose(void *self, const void *data, size_t n, void *cookie, s
         if (err)
             *err = s->full;
     } else {
-        list_add(&s->queue, item);
+        local_list_add(&s->queue, item);
         s->queue_bytes += bytes;
         s->queue_count++;
         item = NULL;
@@ -618,8 +457,8 @@ static int local_barrier(void *self, void (*fn)(void *, const struct spur_error 
     item->fn = fn;
     item->arg = arg;
     pthread_mutex_lock(&s->lock);
-    list_add(&s->done, item);               /* behind all that is committed: one member, nobody else can have more */
-    ring(s);
+    local_list_add(&s->done, item);               /* behind all that is committed: one member, nobody else can have more */
+    local_ring(s);
     pthread_mutex_unlock(&s->lock);
     return 0;
 }
@@ -706,42 +545,6 @@ static int replay_entry(void *arg, const struct wal_record *r, struct spur_error
     return 0;
 }
 
-/* The newest whole snapshot, if there is any. */
-static int snapshot_load(struct local *s, struct spur_error *err)
-{
-    uint64_t indices[8];
-    int n = snapfile_list(s->wal->folder, indices, 8), rc = 0;
-
-    if (n < 0)
-        return spur_fail(err, SPUR_EIO, "%s: can't be listed: %s", s->path, strerror(errno));
-    for (int i = 0; i < n; i++) {
-        struct snapfile_reader r;
-        struct spur_store_source source = { .arg = &r, .read = snapfile_read };
-        char text[300];
-
-        rc = snapfile_open(&r, s->wal->folder, s->path, s->wal->super.id, indices[i], err);
-        if (rc == 0) {
-            if (!SPUR_HAS(&s->events, snapshot_read))
-                rc = spur_fail(err, SPUR_EUNSUPPORTED, "%s: there is a snapshot, and this host reads none", s->path);
-            else
-                rc = s->events.snapshot_read(s->events.arg, indices[i], &source, err);
-            snapfile_close(&r);
-            if (rc < 0)
-                return rc;
-            s->committed = s->snapshot_index = indices[i];
-            s->snapshot_size = r.bytes;
-            return 0;
-        }
-        if (rc != SPUR_ECORRUPT)
-            return rc;
-        snprintf(text, sizeof text, "%s: an older one and the log are used instead", err->text);
-        say(s, SPUR_LOG_WARN, text);
-    }
-    if (rc < 0 && wal_first_index(s->wal) == 1)
-        rc = 0;                             /* no cut yet: the log alone is enough */
-    return rc;
-}
-
 static int thread_start(pthread_t *thread, void *(*fn)(void *), struct local *s, const char *name, struct spur_error *err)
 {
     pthread_attr_t attr;
@@ -775,11 +578,12 @@ static int local_start(void *self, const struct spur_store_events *events, struc
     memcpy(&s->events, events, events->size < sizeof s->events ? events->size : sizeof s->events);
     if (!s->events.committed || !s->events.dropped)
         return spur_fail(err, SPUR_EINVAL, "store/local: the host gives no `committed` or `dropped` event");
+    snapfork_prepare();
     s->committed = s->since_snapshot = s->snapshot_index = s->snapshot_size = s->snapshot_retry = 0;
     s->role = SPUR_STORE_STARTING;
     if ((rc = wal_open(&s->wal, s->path, &config, err)) < 0)
         goto fail;
-    if ((rc = snapshot_load(s, err)) < 0 || (rc = wal_replay(s->wal, replay_entry, s, err)) < 0)
+    if ((rc = local_snapshot_load(s, err)) < 0 || (rc = wal_replay(s->wal, replay_entry, s, err)) < 0)
         goto fail;
     if (s->wal->last_index < s->committed) {
         rc = spur_fail(err, SPUR_ECORRUPT, "%s: the log ends at entry %llu, the snapshot is of entry %llu: bring the folder back from a backup", s->path,
@@ -817,8 +621,8 @@ static int local_start(void *self, const struct spur_store_events *events, struc
     }
     s->is_started = s->is_running = true;
     pthread_mutex_lock(&s->lock);
-    list_add(&s->done, role);
-    ring(s);
+    local_list_add(&s->done, role);
+    local_ring(s);
     pthread_mutex_unlock(&s->lock);
     return 0;
 fail:
@@ -826,25 +630,6 @@ fail:
     wal_close(s->wal);
     s->wal = NULL;
     return rc;
-}
-
-static void stop_snapshot(struct local *s)
-{
-    struct snapfile_writer *w;
-    struct spur_error err = { 0 };
-    uint64_t keep;
-
-    if (s->failed.code || !can_snapshot(s) || s->since_snapshot < STOP_SNAPSHOT || s->snapshot_size > STOP_CHEAP || s->committed == s->snapshot_index)
-        return;
-    if (snapshot_take(s, &w, &err) < 0) {
-        say(s, SPUR_LOG_WARN, err.text);
-        return;
-    }
-    if (snapfile_publish(w, &err) < 0)
-        say(s, SPUR_LOG_WARN, err.text);
-    else if ((keep = snapfile_trim(s->wal->folder, s->io, 2)) > 0 && wal_cut(s->wal, keep, &err) < 0)
-        say(s, SPUR_LOG_WARN, err.text);
-    free(w);
 }
 
 static void local_stop(void *self)
@@ -865,7 +650,7 @@ static void local_stop(void *self)
     pthread_join(s->room_thread, NULL);
     s->is_running = false;
     deliver(s);
-    stop_snapshot(s);
+    local_snapshot_stop(s);
     wal_close(s->wal);
     s->wal = NULL;
     s->is_started = false;
