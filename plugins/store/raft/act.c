@@ -169,13 +169,38 @@ static void role_tell(struct store *s, bool is_leader_ready)
 
 static void job_send(struct store *s, const struct raft_send *send)
 {
+    struct host *h = raft_group_host_of(s, send->to);
     struct job *j = must(calloc(1, sizeof *j));
+    int64_t now = boot_ms();
 
     j->kind = JOB_SEND;
     j->peer = send->to;
     j->index = send->snapshot_index;
     j->offset = send->offset;
-    files_put(s, j);
+    if (h) {
+        if (h->tokens_ms < now)
+            h->tokens_ms = now;
+        j->due_ms = h->tokens_ms;
+        h->tokens_ms += (int64_t)(MIB * 1000 / s->o.snapshot_rate);
+    }
+    j->next = s->delayed;
+    s->delayed = j;
+}
+
+void jobs_release(struct store *s, int64_t now)
+{
+    struct job **at = &s->delayed;
+
+    while (*at) {
+        struct job *j = *at;
+
+        if (j->due_ms > now) {
+            at = &j->next;
+            continue;
+        }
+        *at = j->next;
+        files_put(s, j);
+    }
 }
 
 static void job_chunk(struct store *s, const struct raft_message *m)
@@ -263,11 +288,16 @@ static void took_load(struct store *s, struct job *j, uint64_t now)
 
 static void took_send(struct store *s, struct job *j, uint64_t now)
 {
+    struct item *item;
     struct raft_message m = { .index = j->index, .log_term = j->term, .offset = j->offset, .total = j->total, .data = j->data, .n = j->n, .is_last = j->is_last };
 
     m.members = &j->members;
     if (j->code < 0)
         raft_say_rarely(s, "snapshot", "%s", j->why.text);
+    if ((j->code == SPUR_ECORRUPT || j->code == SPUR_ENOTFOUND) && (item = calloc(1, sizeof *item))) {
+        item->kind = ITEM_TAKE;         /* damaged, or of before there was a group: a new one is the way */
+        item_tell(s, item);
+    }
     raft_snapshot_chunk(s->core, now, j->peer, &m);
 }
 

@@ -142,7 +142,6 @@ static void asked(struct store *s, struct item *item, int64_t now)
         s->snapshot_known = item->index;
         if (s->handed_out < item->index)
             s->handed_out = item->index;
-        s->installing_ms = 0;
         free(item->members);
         free(item);
         break;
@@ -312,6 +311,9 @@ static int wait_ms(struct store *s, int64_t now)
 {
     int64_t next = (int64_t)raft_next_ms(s->core), most = s->host_count > 1 ? HOUSE_MS : PING_MS;
 
+    for (const struct job *j = s->delayed; j; j = j->next)
+        if (j->due_ms < now + most)
+            most = j->due_ms > now ? j->due_ms - now : 0;
     if (s->done_first || s->orders_first)
         most = 2;                       /* a ring was full */
     if (raft_has_ready(s->core))
@@ -371,6 +373,7 @@ static void turn(struct store *s)
     asks_take(s);
     raft_act(s);                             /* what was asked is on its way before anything else is looked at */
     jobs_take(s);
+    jobs_release(s, boot_ms());
     tell_flush(s);
     orders_flush(s);
     now = boot_ms();

@@ -18,6 +18,7 @@
 
 #define RAFT_WINDOW_MAX 64u
 #define RAFT_TERM_MAX (UINT64_MAX >> 4)             /* a peer's numbers beyond are not believed: nothing here overflows */
+#define RAFT_FORCE_TERMS (1u << 20)
 #define RAFT_CHUNK_MAX (8u << 20)
 #define RAFT_UNCOMMITTED_BYTES (128u << 20)         /* proposals beyond are refused */
 #define RAFT_UNCOMMITTED_ENTRIES 65536u

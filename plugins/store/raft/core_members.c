@@ -376,7 +376,8 @@ int raft_force_alone(struct raft *r, uint64_t now_ms, struct spur_error *err)
     alone.rows[0] = *own;
     alone.rows[0].is_voter = true;
     alone.rows[0].will_vote = false;
-    become_follower(r, r->term + 1, RAFT_NOBODY);
+    /* Should what was the majority come back, its terms stay below: who obeys the higher fence obeys this one. */
+    become_follower(r, r->term + RAFT_FORCE_TERMS, RAFT_NOBODY);
     r->vote = r->config.self;
     become_leader(r);
     members_append(r, &alone);

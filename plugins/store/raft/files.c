@@ -93,9 +93,7 @@ static int outgoing_open(struct store *s, struct job *j)
     uint64_t indices[8];
     int n, rc = SPUR_ENOTFOUND;
 
-    if (s->outgoing && (!j->index || s->outgoing->index == j->index) && (j->offset || !j->index))
-        return 0;
-    if (s->outgoing && s->outgoing->index == j->index)
+    if (s->outgoing && j->index && s->outgoing->index == j->index)
         return 0;
     outgoing_close(s);
     n = snapfile_list(s->wal->folder, indices, 8);

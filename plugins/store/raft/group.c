@@ -94,9 +94,10 @@ static bool line_votes(const struct store *s, uint32_t listed)
 /* This folder, fresh as it is, belongs to a group from now on. */
 static void group_join(struct store *s, uint64_t group, const char *by)
 {
+    struct roster r = { .group = group, .members = s->config };
     struct spur_error err = { 0 };
 
-    if (roster_write(s, group, &s->config, &err) < 0) {
+    if (roster_write(s, &r, &err) < 0) {
         raft_say_rarely(s, "members", "%s", err.text);
         return;
     }
@@ -221,33 +222,35 @@ static void leader_turn(struct store *s, int64_t now)
 
 static void group_found(struct store *s)
 {
-    struct raft_members m = { 0 };
+    struct roster r = { 0 };
+    struct raft_members *m = &r.members;
     struct spur_error err = { 0 };
     uint64_t group = 0;
 
     for (uint32_t i = 0; i < s->host_count; i++) {
         const struct host *h = &s->hosts[i];
-        struct raft_member *row = &m.rows[m.count];
+        struct raft_member *row = &m->rows[m->count];
 
-        if ((!h->listed && !h->is_self) || (!h->is_self && !is_connected(h)) || m.count == RAFT_MEMBERS_MAX)
+        if ((!h->listed && !h->is_self) || (!h->is_self && !is_connected(h)) || m->count == RAFT_MEMBERS_MAX)
             continue;
         row->id = h->id;
         row->is_voter = h->is_self || line_votes(s, h->listed);
         snprintf(row->name, sizeof row->name, "%s", h->name);
         snprintf(row->addr, sizeof row->addr, "%s", h->addr);
-        m.count++;
+        m->count++;
     }
     while (!group)
         if (getrandom(&group, sizeof group, 0) != (ssize_t)sizeof group)
             return;
-    if (roster_write(s, group, &m, &err) < 0 || raft_found(s->core, &m, &err) < 0) {
+    r.group = group;
+    if (roster_write(s, &r, &err) < 0 || raft_found(s->core, m, &err) < 0) {
         raft_say_rarely(s, "found", "the group cannot be founded: %s", err.text);
         return;
     }
     s->group = group;
     s->is_fresh = false;
     s->change[0] = '\0';
-    raft_say(s, SPUR_LOG_INFO, "group %016llx is founded with %u member%s", (unsigned long long)group, m.count, m.count == 1 ? "" : "s");
+    raft_say(s, SPUR_LOG_INFO, "group %016llx is founded with %u member%s", (unsigned long long)group, m->count, m->count == 1 ? "" : "s");
     lines_hello(s);
 }
 
@@ -270,7 +273,8 @@ static void founder_turn(struct store *s, int64_t now)
     if (reached <= listed / 2) {
         s->found_since_ms = now;
         snprintf(s->change, sizeof s->change, "the group is founded when %u of %u controllers answer; waiting for%s", listed / 2 + 1, listed, missing);
-        raft_say_rarely(s, "founding", "%s", s->change);
+        if (now - s->start_ms > 5000)
+            raft_say_rarely(s, "founding", "%s", s->change);
         return;
     }
     if (reached < listed && now - s->found_since_ms < FOUND_WAIT_MS)
@@ -291,7 +295,7 @@ void raft_group_turn(struct store *s, int64_t now)
             if (s->hosts[i].listed == 1) {
                 snprintf(s->change, sizeof s->change, "waiting for %s, the first SlurmctldHost, to found the group%s%s", s->hosts[i].name,
                          *s->hosts[i].trouble ? ": " : "", s->hosts[i].trouble);
-                if (now - atomic_load(&s->fresh_ms) > 5000)
+                if (now - s->start_ms > 5000)
                     raft_say_rarely(s, "founding", "%s", s->change);
             }
         return;
@@ -319,7 +323,7 @@ void raft_group_members(struct store *s, const struct raft_members *m)
             lines_hello(s);
         }
     }
-    if (s->group && roster_write(s, s->group, m, &err) < 0)
+    if (s->group && roster_write(s, &(struct roster){ .group = s->group, .former = s->former, .members = *m }, &err) < 0)
         raft_say_rarely(s, "members", "%s", err.text);
     s->house_ms = 0;
 }
@@ -337,9 +341,22 @@ int raft_group_force(struct store *s, struct spur_error *err)
     while (!group)
         if (getrandom(&group, sizeof group, 0) != (ssize_t)sizeof group)
             return spur_fail(err, SPUR_EIO, "the system gives no random bytes");
-    if ((rc = roster_write(s, group, &s->config, err)) < 0)
+    if ((rc = roster_write(s, &(struct roster){ .group = group, .former = s->group, .members = s->config }, err)) < 0)
         return rc;
+    s->former = s->group;
     s->group = group;
     lines_hello(s);
     return 0;
+}
+
+/* Another member was promoted by force, and its group is the one that counts: this folder leads and votes no more. */
+void raft_group_superseded(struct store *s, const char *by)
+{
+    struct roster r = { .group = s->group, .former = s->former, .is_superseded = true, .members = s->config };
+    struct spur_error err = { 0 };
+
+    if (roster_write(s, &r, &err) < 0)
+        raft_say(s, SPUR_LOG_ERROR, "%s", err.text);
+    spur_fail(&err, SPUR_ESTALE, "%s was promoted by force and goes on without this folder: move %s away, then this controller joins again", by, s->path);
+    consensus_fail(s, &err);
 }

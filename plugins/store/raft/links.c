@@ -101,7 +101,7 @@ void lines_accept(struct store *s)
 
 static void hello_make(const struct store *s, struct hello *h, uint32_t kind)
 {
-    *h = (struct hello){ .protocol = RAFT_PROTOCOL, .line = kind, .feature = s->events.feature, .member = s->id, .group = s->group, .is_fresh = s->is_fresh };
+    *h = (struct hello){ .protocol = RAFT_PROTOCOL, .line = kind, .feature = s->events.feature, .member = s->id, .group = s->group, .former = s->former, .is_fresh = s->is_fresh };
     snprintf(h->name, sizeof h->name, "%s", s->name);
     snprintf(h->addr, sizeof h->addr, "%s", s->addr);
 }
@@ -322,6 +322,8 @@ static bool hello_check(struct store *s, struct line *l, const struct hello *h)
     } else {
         return true;
     }
+    if (h->former && s->group && h->former == s->group)
+        raft_group_superseded(s, h->name);
     line_refuse(s, l, "hello", text);
     return false;
 }

@@ -50,6 +50,8 @@ uint8_t *hello_pack(const struct hello *h, size_t *n)
     m.line = h->line;
     m.is_fresh = h->is_fresh;
     m.feature = h->feature;
+    m.has_former = h->former != 0;
+    m.former = h->former;
     return packed(&m.base, n);
 }
 
@@ -154,7 +156,7 @@ int hello_unpack(struct hello *out, const void *data, size_t n)
 
     if (!m)
         return SPUR_ECORRUPT;
-    *out = (struct hello){ .protocol = m->protocol, .line = m->line, .feature = m->feature, .member = m->member, .group = m->group, .is_fresh = m->is_fresh };
+    *out = (struct hello){ .protocol = m->protocol, .line = m->line, .feature = m->feature, .member = m->member, .group = m->group, .former = m->former, .is_fresh = m->is_fresh };
     if (copied(out->name, sizeof out->name, m->name) < 0 || copied(out->addr, sizeof out->addr, m->addr) < 0 || !*out->name || m->member == RAFT_NOBODY ||
         (m->line != LINE_CONTROL && m->line != LINE_BULK))
         rc = SPUR_ECORRUPT;

@@ -12,7 +12,7 @@ enum line_kind { LINE_CONTROL = 1, LINE_BULK = 2 };
 
 struct hello {
     uint32_t protocol, line, feature;
-    uint64_t member, group;
+    uint64_t member, group, former;     /* former: the group that this one went on from by force */
     bool     is_fresh;
     char     name[64], addr[128];
 };

@@ -432,6 +432,8 @@ static void reset(struct store *s)
     s->jobs_done = (struct job_list){ NULL, &s->jobs_done.first };
     s->barriers = s->reads = s->late = s->own = NULL;
     s->lines = NULL;
+    s->delayed = NULL;
+    s->start_ms = boot_ms();
     s->core_role = RAFT_FOLLOWER;
     s->core_leader = RAFT_NOBODY;
     s->is_leader_told = s->is_snapshotting = s->is_stopping_ask = false;
@@ -639,6 +641,12 @@ static void leftovers(struct store *s)
     while ((o = s->orders_first)) {
         s->orders_first = o->next;
         free(o);
+    }
+    while (s->delayed) {
+        struct job *j = s->delayed;
+
+        s->delayed = j->next;
+        raft_job_free(j);
     }
     for (struct job_list *l = &s->jobs; l; l = l == &s->jobs ? &s->jobs_done : NULL)
         while (l->first) {

@@ -94,6 +94,7 @@ struct job {
     struct snapfile_writer *writer;     /* PUBLISH */
     struct raft_entry *entries;         /* LOAD: owned, each with its data */
     uint8_t *data; size_t n;            /* SEND, CHUNK: owned */
+    int64_t  due_ms;                    /* SEND: not before */
 };
 struct job_list { struct job *first, **end; };
 
@@ -188,7 +189,7 @@ struct store {
     struct order *orders_first, **orders_end;
     struct line *lines;
     struct host hosts[RAFT_HOSTS_MAX]; uint32_t host_count, listed_count;
-    uint64_t group;
+    uint64_t group, former;             /* former: of before the last promotion by force */
     bool     is_fresh;
     struct raft_members config;
     enum raft_role core_role; uint64_t core_leader; bool is_leader_told;
@@ -198,11 +199,11 @@ struct store {
     uint64_t next_read, handed_out;             /* the last entry put into `done` */
     atomic_ullong done_taken;                   /* bytes of entries that the loop has taken */
     uint64_t seen_commit; int64_t seen_ms;      /* age: the leader's commit that is not applied here yet, and when it was heard */
-    int64_t  house_ms, info_ms, status_ms, slow_since_ms, found_since_ms, full_ms, wanted_until_ms, installing_ms;
+    int64_t  house_ms, info_ms, status_ms, slow_since_ms, found_since_ms, full_ms, wanted_until_ms, start_ms;
     struct { char name[64], addr[128]; bool is_voter; } wanted;
     char     change[400];
+    struct job *delayed;                /* chunks that would be over the rate */
     uint64_t snapshot_known;            /* index of the newest snapshot on disk */
-    struct { uint64_t first, last_index; } loads;
     uint32_t meetings_open;             /* accepted, not proven yet */
     struct { char text[64]; int64_t until_ms; uint32_t more; } said[16];
 
@@ -278,6 +279,7 @@ void raft_act(struct store *s);                              /* does what the co
 void order_send(struct store *s, struct order *o);
 void orders_flush(struct store *s);
 void jobs_take(struct store *s);
+void jobs_release(struct store *s, int64_t now);        /* chunks of snapshots whose time has come */
 /* links.c */
 int  lines_listen(struct store *s, struct spur_error *err);
 void lines_accept(struct store *s);
@@ -299,9 +301,11 @@ void raft_group_hello(struct store *s, struct line *l, const struct hello *h);
 void raft_group_turn(struct store *s, int64_t now);
 void raft_group_members(struct store *s, const struct raft_members *m);
 int  raft_group_force(struct store *s, struct spur_error *err);
+void raft_group_superseded(struct store *s, const char *by);
 /* roster.c: the file `members` beside the log. */
-int  roster_read(const char *path, uint64_t *group, struct raft_members *out, struct spur_error *err);
-int  roster_write(const struct store *s, uint64_t group, const struct raft_members *m, struct spur_error *err);
+struct roster { uint64_t group, former; bool is_superseded; struct raft_members members; };     /* is_superseded: the others went on without this folder */
+int  roster_read(const char *path, struct roster *out, struct spur_error *err);
+int  roster_write(const struct store *s, const struct roster *r, struct spur_error *err);
 /* meet.c */
 int  meet_start(struct store *s, struct meeting *m);    /* takes it */
 void meet_stop(struct store *s);

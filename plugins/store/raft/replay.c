@@ -312,14 +312,9 @@ static int take_over(struct store *s, struct replay *r, struct spur_error *err)
     while (!group)
         if (getrandom(&group, sizeof group, 0) != (ssize_t)sizeof group)
             return spur_fail(err, SPUR_EIO, "the system gives no random bytes");
-    if ((rc = roster_write(s, group, &alone, err)) < 0)
+    if ((rc = roster_write(s, &(struct roster){ .group = group, .members = alone }, err)) < 0)
         return rc;
     s->group = group;
-    if (r->out->snapshot_index) {
-        r->out->snapshot_members = s->handed_members = alone;
-        if (!r->out->snapshot_term)
-            r->out->snapshot_term = s->handed_term = r->term_at_snapshot ? r->term_at_snapshot : 1;
-    }
     r->out->term = s->wal->super.fence + 1;
     r->out->vote = RAFT_NOBODY;
     w = (struct wal_record){ .type = WAL_VOTE, .term = r->out->term };
@@ -367,6 +362,14 @@ static int settle(struct store *s, struct replay *r, bool is_stamped, struct spu
         if ((rc = take_over(s, r, err)) < 0)
             return rc;
     }
+    /* The snapshot is still one of store/local's: whoever took the folder over was the first member. */
+    for (size_t i = 0; out->snapshot_index && !out->snapshot_members.count && i < r->count; i++)
+        if (r->entries[i].type == RAFT_ENTRY_MEMBERS)
+            raft_members_unpack(&out->snapshot_members, r->entries[i].data, r->entries[i].n);
+    if (out->snapshot_index && !out->snapshot_term)
+        out->snapshot_term = r->term_at_snapshot ? r->term_at_snapshot : 1;
+    if (!s->handed_members.count)
+        s->handed_members = out->snapshot_members;
     return 0;
 }
 
@@ -435,18 +438,22 @@ static int check(struct store *s, struct spur_error *err)
 
 int raft_replay(struct store *s, struct raft_restored *out, struct spur_error *err)
 {
-    struct raft_members known;
+    struct roster known;
     struct spur_error why;
     int rc;
 
     memset(out, 0, sizeof *out);
     if ((rc = fs_check(s, err)) < 0)
         return rc;
-    rc = roster_read(s->path, &s->group, &known, err);
+    rc = roster_read(s->path, &known, err);
     if (rc < 0 && rc != SPUR_ENOTFOUND)
         return rc;
-    if (known.count < 2 || ((rc = check(s, err)) == 0 && (rc = replay_once(s, out, err)) != SPUR_ECORRUPT))
-        return known.count < 2 ? replay_once(s, out, err) : rc;
+    if (known.is_superseded)
+        return spur_fail(err, SPUR_ESTALE, "%s: another member was promoted by force and went on without this folder: move it away, then this controller joins again", s->path);
+    s->group = known.group;
+    s->former = known.former;
+    if (known.members.count < 2 || ((rc = check(s, err)) == 0 && (rc = replay_once(s, out, err)) != SPUR_ECORRUPT))
+        return known.members.count < 2 ? replay_once(s, out, err) : rc;
     if (rc != SPUR_ECORRUPT)
         return rc;
     why = *err;

@@ -12,31 +12,35 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-int roster_read(const char *path, uint64_t *group, struct raft_members *out, struct spur_error *err)
+int roster_read(const char *path, struct roster *out, struct spur_error *err)
 {
+    struct raft_members *m = &out->members;
     char name[1200], text[400];
     unsigned long long number;
     FILE *f;
     int line = 0, rc = 0;
 
-    *group = 0;
     memset(out, 0, sizeof *out);
     snprintf(name, sizeof name, "%s/members", path);
     if (!(f = fopen(name, "re")))
         return errno == ENOENT ? SPUR_ENOTFOUND : spur_fail(err, SPUR_EIO, "%s: %s", name, strerror(errno));
     while (rc == 0 && fgets(text, sizeof text, f)) {
-        struct raft_member m = { 0 };
+        struct raft_member row = { 0 };
         char kind[16];
 
         line++;
         if (*text == '#' || *text == '\n')
             continue;
         if (sscanf(text, "group %16llx", &number) == 1) {
-            *group = number;
-        } else if (out->count < RAFT_MEMBERS_MAX && sscanf(text, "member %63s %127s %15s %16llx", m.name, m.addr, kind, &number) == 4) {
-            m.id = number;
-            m.is_voter = strcmp(kind, "voter") == 0;
-            out->rows[out->count++] = m;
+            out->group = number;
+        } else if (sscanf(text, "former %16llx", &number) == 1) {
+            out->former = number;
+        } else if (strncmp(text, "superseded", 10) == 0) {
+            out->is_superseded = true;
+        } else if (m->count < RAFT_MEMBERS_MAX && sscanf(text, "member %63s %127s %15s %16llx", row.name, row.addr, kind, &number) == 4) {
+            row.id = number;
+            row.is_voter = strcmp(kind, "voter") == 0;
+            m->rows[m->count++] = row;
         } else {
             rc = spur_fail(err, SPUR_ECORRUPT, "%s: line %d cannot be read: bring the file back from a backup, or from another member with the same group", name, line);
         }
@@ -45,13 +49,18 @@ int roster_read(const char *path, uint64_t *group, struct raft_members *out, str
     return rc;
 }
 
-int roster_write(const struct store *s, uint64_t group, const struct raft_members *m, struct spur_error *err)
+int roster_write(const struct store *s, const struct roster *r, struct spur_error *err)
 {
+    const struct raft_members *m = &r->members;
     int folder = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1, rc = 0;
     char text[64 + RAFT_MEMBERS_MAX * 256];
     size_t n;
 
-    n = (size_t)snprintf(text, sizeof text, "# written by store/raft from its log; do not edit\ngroup %016llx\n", (unsigned long long)group);
+    n = (size_t)snprintf(text, sizeof text, "# written by store/raft from its log; do not edit\ngroup %016llx\n", (unsigned long long)r->group);
+    if (r->former)
+        n += (size_t)snprintf(text + n, sizeof text - n, "former %016llx\n", (unsigned long long)r->former);
+    if (r->is_superseded)
+        n += (size_t)snprintf(text + n, sizeof text - n, "superseded\n");
     for (uint32_t i = 0; i < m->count; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "member %s %s %s %016llx\n", m->rows[i].name, m->rows[i].addr, m->rows[i].is_voter ? "voter" : "learner",
                               (unsigned long long)m->rows[i].id);

@@ -82,16 +82,57 @@ static int auth_check(void *self, const struct spur_transcript *t, const uint8_t
 
 static const struct spur_auth_ops auth_ops = { .size = sizeof auth_ops, .prove = auth_prove, .check = auth_check };
 
-/* The cut: nothing goes out, nothing is heard, nobody is met. */
+/* The cut: nothing goes out, what comes is lost, nobody is met; connections stay as they are. Afterwards a stream with a hole in it does not open, and
+ * a new connection is made. */
+struct spur_channel { struct spur_channel *real; struct node *node; };     /* the framework's own is another one, behind `real` */
+
+static const struct spur_channels *real_of(const struct node *n) { return peers_channels(n->peers); }
+
 static int cut_meet(void *ctx, int fd, bool has_dialled, const char *purpose, int64_t deadline_ms, struct spur_channel **out, struct spur_identity *peer,
                     struct spur_error *err)
 {
     struct node *n = ctx;
-    const struct spur_channels *real = peers_channels(n->peers);
+    struct spur_channel *real;
+    int rc;
 
     if (atomic_load(&n->is_cut))
         return spur_fail(err, SPUR_ECLOSED, "%s is cut off", n->name);
-    return real->meet(real->ctx, fd, has_dialled, purpose, deadline_ms, out, peer, err);
+    rc = real_of(n)->meet(real_of(n)->ctx, fd, has_dialled, purpose, deadline_ms, &real, peer, err);
+    if (rc < 0)
+        return rc;
+    *out = malloc(sizeof **out);
+    **out = (struct spur_channel){ real, n };
+    return 0;
+}
+
+static int cut_send(struct spur_channel *c, uint16_t type, const void *data, size_t n, struct spur_error *err)
+{
+    return real_of(c->node)->send(c->real, type, data, n, err);
+}
+
+static size_t cut_output(struct spur_channel *c, const void **data)
+{
+    return atomic_load(&c->node->is_cut) ? 0 : real_of(c->node)->output(c->real, data);
+}
+
+static void cut_written(struct spur_channel *c, size_t n) { real_of(c->node)->written(c->real, n); }
+
+static int cut_input(struct spur_channel *c, const void *data, size_t n, struct spur_error *err)
+{
+    return atomic_load(&c->node->is_cut) ? 0 : real_of(c->node)->input(c->real, data, n, err);
+}
+
+static int cut_next(struct spur_channel *c, uint16_t *type, const void **data, size_t *n, struct spur_error *err)
+{
+    return real_of(c->node)->next(c->real, type, data, n, err);
+}
+
+static void cut_close(struct spur_channel *c)
+{
+    if (!c)
+        return;
+    real_of(c->node)->close(c->real);
+    free(c);
 }
 
 /* ---- the state ---- */
@@ -226,9 +267,8 @@ void rig_init(struct rig *r, unsigned nodes, unsigned listed)
         pthread_mutex_init(&n->lock, NULL);
         n->peers = peers_create("test");
         peers_use(n->peers, &auth_ops, n, true);
-        n->channels = *peers_channels(n->peers);
-        n->channels.ctx = n;
-        n->channels.meet = cut_meet;
+        n->channels = (struct spur_channels){ .size = sizeof n->channels, .ctx = n, .meet = cut_meet, .send = cut_send, .output = cut_output,
+                                              .written = cut_written, .input = cut_input, .next = cut_next, .close = cut_close };
         n->host = (struct spur_host){ .size = sizeof n->host, .ctx = n, .log = host_log, .post = host_post, .now_ms = host_now, .wall_ms = host_now,
                                       .host_name = host_name, .role = host_role, .state_dir = host_state_dir, .controller = host_controller, .channels = &n->channels };
         n->events = (struct spur_store_events){ .size = sizeof n->events, .arg = n, .committed = on_committed, .dropped = on_dropped, .role = on_role,
@@ -300,6 +340,17 @@ void rig_wipe(struct node *n)
     folder_remove(n->folder);
     folder_make(n->folder);
 }
+
+void rig_wipe_running(struct rig *r, struct node *n)
+{
+    (void)r;
+    rig_down(n);
+    rig_wipe(n);
+    rig_up(n);
+}
+
+void rig_cut(struct node *n) { atomic_store(&n->is_cut, true); }
+void rig_heal(struct node *n) { atomic_store(&n->is_cut, false); }
 
 void rig_fini(struct rig *r)
 {
@@ -413,7 +464,7 @@ bool rig_agree(struct rig *r)
             continue;
         if (!first)
             first = n;
-        if (n->hash != first->hash || n->count != first->count || n->index != first->index)
+        if (n->hash != first->hash || n->count != first->count)
             return false;
         for (unsigned k = 0; k < RIG_NUMBERS; k++)
             if (r->acked[k] && !n->seen[k])

@@ -57,6 +57,9 @@ int  rig_open(struct node *n, struct spur_error *err);      /* start */
 void rig_up(struct node *n);
 void rig_down(struct node *n);          /* a clean stop */
 void rig_wipe(struct node *n);          /* its folder is empty */
+void rig_wipe_running(struct rig *r, struct node *n);       /* down, wiped, up */
+void rig_cut(struct node *n);
+void rig_heal(struct node *n);
 void rig_turn(struct rig *r);
 #define rig_until(r, condition) do { int64_t rig_end_ = boot_ms() + 30000; while (!(condition)) { rig_turn(r); \
     ck_assert_msg(boot_ms() < rig_end_, "waited 30 s in vain for " #condition "\n%s", rig_logs(r)); } } while (0)
