@@ -233,6 +233,11 @@ bool drive_restore(struct drive *d, struct raft_restored *out, struct raft_entry
     out->applied = out->snapshot_index;
     if (out->term < out->snapshot_term)
         out->term = out->snapshot_term;
+    /* A snapshot may be durable before the log that it continues: of own state while the flush was slow, or from the leader. */
+    if (drive_slot(d, out->snapshot_index) && drive_slot(d, out->snapshot_index)->term != out->snapshot_term) {
+        slots_drop(d->slots, d->count);
+        d->count = 0;
+    }
     from = out->snapshot_index + 1;
     if (d->count && d->first > from)
         return false;

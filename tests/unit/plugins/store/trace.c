@@ -280,7 +280,17 @@ static bool is_synced(const struct trace *t, size_t i, size_t n)
     return false;
 }
 
-static void write_sectors(struct image *m, const struct op *op, uint64_t *seed, int how)
+/* Who decides what survives: all or none, the seed, or one bit a sector. */
+struct pick { int how; uint64_t *seed; bool is_exact; uint64_t kept; unsigned asked; };
+
+static bool is_kept(struct pick *p)
+{
+    if (p->is_exact)
+        return p->kept >> (p->asked++ & 63) & 1;
+    return p->how > 0 || (p->how < 0 && random_next(p->seed) % 2);
+}
+
+static void write_sectors(struct image *m, const struct op *op, struct pick *pick)
 {
     struct image_file *f = image_file(m, op->name);
 
@@ -288,24 +298,31 @@ static void write_sectors(struct image *m, const struct op *op, uint64_t *seed, 
     for (uint64_t at = op->at; at < op->at + op->n; ) {
         uint64_t end = (at / 512 + 1) * 512 < op->at + op->n ? (at / 512 + 1) * 512 : op->at + op->n;
 
-        if (how > 0 || (how < 0 && random_next(seed) % 2))
+        if (is_kept(pick))
             memcpy(f->data + at, op->data + (at - op->at), end - at);
         at = end;
     }
 }
 
-void image_power_cut(struct image *m, const struct trace *t, size_t n, uint64_t *seed, int how)
+/* Changes of names since the last sync of the folder, which is op *synced. */
+static size_t names_open(const struct trace *t, size_t n, size_t *synced)
 {
-    size_t synced = 0, names = 0, kept;
-    struct image whole = { .count = 0 };
+    size_t names = 0;
 
-    /* Names: those before the last sync of the folder, and a prefix of the changes since. */
+    *synced = 0;
     for (size_t i = 0; i < n; i++)
         if (t->ops[i].kind == OP_SYNC_FOLDER)
-            synced = i;
-    for (size_t i = synced; i < n; i++)
+            *synced = i;
+    for (size_t i = *synced; i < n; i++)
         names += t->ops[i].kind == OP_RENAME || t->ops[i].kind == OP_UNLINK;
-    kept = how == 0 ? 0 : how > 0 ? names : random_next(seed) % (names + 1);
+    return names;
+}
+
+static void power_cut(struct image *m, const struct trace *t, size_t n, struct pick *pick, size_t kept)
+{
+    size_t synced, names = names_open(t, n, &synced);
+    struct image whole = { .count = 0 };
+
     /* Contents are built under the names as the process saw them; afterwards each file gets the name that the disk knows it by. A file
      * keeps its own name while it is built, so two images run side by side: one with all renames, to find files, one as the disk has it. */
     memset(m, 0, sizeof *m);
@@ -313,7 +330,7 @@ void image_power_cut(struct image *m, const struct trace *t, size_t n, uint64_t 
         const struct op *op = &t->ops[i];
 
         if (op->kind == OP_WRITE && !is_synced(t, i, n))
-            write_sectors(&whole, op, seed, how);
+            write_sectors(&whole, op, pick);
         else
             op_apply(&whole, op, op->n);
     }
@@ -332,6 +349,30 @@ void image_power_cut(struct image *m, const struct trace *t, size_t n, uint64_t 
         }
     }
     *m = whole;
+}
+
+/* Names: those before the last sync of the folder, and a prefix of the changes since. */
+void image_power_cut(struct image *m, const struct trace *t, size_t n, uint64_t *seed, int how)
+{
+    size_t synced, names = names_open(t, n, &synced);
+
+    power_cut(m, t, n, &(struct pick){ .how = how, .seed = seed }, how == 0 ? 0 : how > 0 ? names : random_next(seed) % (names + 1));
+}
+
+void image_power_cut_at(struct image *m, const struct trace *t, size_t n, uint64_t kept, size_t names)
+{
+    power_cut(m, t, n, &(struct pick){ .is_exact = true, .kept = kept }, names);
+}
+
+void image_choices(const struct trace *t, size_t n, size_t *sectors, size_t *names)
+{
+    size_t synced;
+
+    *sectors = 0;
+    *names = names_open(t, n, &synced);
+    for (size_t i = 0; i < n; i++)
+        if (t->ops[i].kind == OP_WRITE && t->ops[i].n && !is_synced(t, i, n))
+            *sectors += (t->ops[i].at + t->ops[i].n - 1) / 512 - t->ops[i].at / 512 + 1;
 }
 
 void image_read(struct image *m, const char *folder)

@@ -52,6 +52,9 @@ struct image { struct image_file files[IMAGE_FILES]; size_t count; };
 void image_after(struct image *m, const struct trace *t, size_t n, size_t torn);
 /* What a power cut after n ops may leave; `pick` is asked for each sector and for the number of name changes (0..most). */
 void image_power_cut(struct image *m, const struct trace *t, size_t n, uint64_t *seed, int how);
+/* The same by choice: bit i of `kept` says whether unsynced sector i is there, and so many changes of names are. image_choices: how many there are. */
+void image_choices(const struct trace *t, size_t n, size_t *sectors, size_t *names);
+void image_power_cut_at(struct image *m, const struct trace *t, size_t n, uint64_t kept, size_t names);
 void image_read(struct image *m, const char *folder);
 void image_write(const struct image *m, const char *folder);        /* makes the folder, or replaces all files in it */
 struct image_file *image_file(struct image *m, const char *name);
