@@ -32,6 +32,7 @@ static const char usage_text[] =
     "    --median=SECONDS   of the lognormal durations [600]\n"
     "    --sigma=S          of their logarithms [1.2]\n"
     "  --limit=FACTOR     a job's time limit, in its durations [1]\n"
+    "  --no-links         nodes do not say how their GPUs are joined: what a scheduler gets that does not look\n"
     "  --fill             all jobs are submitted at once and none ends: until starts cease\n"
     "  --set=KEY=VALUE    a line of slurm.conf: SelectType=, SchedulerType=, ... (may be repeated)\n"
     "  --spur-conf=FILE   a spur.conf for the plugins\n"
@@ -42,7 +43,7 @@ static const char usage_text[] =
     "A job's line: JOB SUBMIT_S START_S END_S GPUS LEAVES SHARE WHERE. SHARE is the bandwidth between its GPUs, as a share of the best\n"
     "that so many on an empty node have; WHERE its nodes and their GPUs. Times of decisions, as measured, go to standard error.\n";
 
-enum { OPT_TOPOLOGY = 256, OPT_NODES, OPT_LEAF, OPT_POD, OPT_TRACE, OPT_SYNTHETIC, OPT_JOBS, OPT_LOAD, OPT_MIX, OPT_MEDIAN, OPT_SIGMA, OPT_LIMIT, OPT_FILL, OPT_SET, OPT_SPUR, OPT_WHY,
+enum { OPT_TOPOLOGY = 256, OPT_NODES, OPT_LEAF, OPT_POD, OPT_TRACE, OPT_SYNTHETIC, OPT_JOBS, OPT_LOAD, OPT_MIX, OPT_MEDIAN, OPT_SIGMA, OPT_LIMIT, OPT_FILL, OPT_NO_LINKS, OPT_SET, OPT_SPUR, OPT_WHY,
        OPT_SUMMARY, OPT_COMPLETE };
 
 static const struct option long_options[] = {
@@ -50,7 +51,7 @@ static const struct option long_options[] = {
     { "pod", required_argument, NULL, OPT_POD }, { "trace", required_argument, NULL, OPT_TRACE }, { "synthetic", required_argument, NULL, OPT_SYNTHETIC },
     { "jobs", required_argument, NULL, OPT_JOBS }, { "load", required_argument, NULL, OPT_LOAD }, { "mix", required_argument, NULL, OPT_MIX },
     { "median", required_argument, NULL, OPT_MEDIAN }, { "sigma", required_argument, NULL, OPT_SIGMA }, { "limit", required_argument, NULL, OPT_LIMIT },
-    { "fill", no_argument, NULL, OPT_FILL }, { "set", required_argument, NULL, OPT_SET }, { "spur-conf", required_argument, NULL, OPT_SPUR },
+    { "fill", no_argument, NULL, OPT_FILL }, { "no-links", no_argument, NULL, OPT_NO_LINKS }, { "set", required_argument, NULL, OPT_SET }, { "spur-conf", required_argument, NULL, OPT_SPUR },
     { "why", no_argument, NULL, OPT_WHY }, { "summary", no_argument, NULL, OPT_SUMMARY }, { "autocomplete", no_argument, NULL, OPT_COMPLETE },
     { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
 
@@ -103,6 +104,7 @@ static int option(struct sim *s, int c, char *value)
     case OPT_SIGMA: fine = real(value, 0, 5, &s->synthetic.sigma); break;
     case OPT_LIMIT: fine = real(value, 1, 1e6, &s->replay.limit_factor); break;
     case OPT_FILL: s->replay.fill = true; break;
+    case OPT_NO_LINKS: s->replay.no_links = true; break;
     case OPT_WHY: s->why = true; break;
     case OPT_SUMMARY: s->summary_only = true; break;
     case OPT_SPUR: s->spur_path = value; break;

@@ -16,6 +16,7 @@ struct replay_options {
     uint32_t nodes, leaf, pod;      /* leaf: nodes a leaf switch; pod: leaves a pod, 0: all under one */
     const struct load *load;
     double   limit_factor;          /* a job's time limit, as a multiple of its duration; it is rounded up to minutes */
+    bool     no_links;              /* nodes do not say how their GPUs are joined */
     bool     fill;                  /* all is submitted at once and nothing ends: how long until starts cease? */
     const struct replay_setting *settings; size_t setting_count;    /* keys of slurm.conf, in place of the replay's own */
     const char *spur_conf;          /* text of spur.conf, or NULL */
