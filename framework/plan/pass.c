@@ -66,17 +66,45 @@ bool slice_spend(struct slice *sl, uint32_t units)
     return true;
 }
 
+/* What has landed, ended or changed since the last slice is in the base; on those nodes the starts that are still in the air are taken again. */
+static bool now_follow(struct slice *sl)
+{
+    struct plan *p = sl->p;
+    const uint32_t *nodes;
+    struct bitmap again;
+    size_t count;
+
+    if (!overlay_follow(p->now, sl->s, &nodes, &count))
+        return false;
+    if (!count || !p->flight_count)
+        return true;
+    bitmap_init(&again, sl->s->node_count);
+    for (size_t i = 0; i < count; i++)
+        bitmap_set(&again, nodes[i]);
+    for (size_t i = 0; i < p->flight_count; i++)
+        for (uint32_t k = 0; k < p->flights[i].alloc_count; k++)
+            if (bitmap_test(&again, p->flights[i].allocs[k].node))
+                overlay_take_allocs(p->now, &p->flights[i].allocs[k], 1);
+    bitmap_fini(&again);
+    return true;
+}
+
 const struct spur_view *slice_view(struct slice *sl)
 {
     struct plan *p = sl->p;
 
-    if (!sl->now && p->flight_count) {
-        sl->now = overlay_create(sl->s);
+    if (p->now && !sl->now_is_fresh && !now_follow(sl)) {
+        overlay_destroy(p->now);
+        p->now = NULL;
+    }
+    if (!p->now && p->flight_count) {
+        p->now = overlay_create(sl->s);
         for (size_t i = 0; i < p->flight_count; i++)
-            overlay_take_allocs(sl->now, p->flights[i].allocs, p->flights[i].alloc_count);
+            overlay_take_allocs(p->now, p->flights[i].allocs, p->flights[i].alloc_count);
         slice_spend(sl, units_here(sl->s, UNITS_OVERLAY));
     }
-    return sl->now ? overlay_view(sl->now) : state_view(sl->s);
+    sl->now_is_fresh = p->now != NULL;
+    return p->now ? overlay_view(p->now) : state_view(sl->s);
 }
 
 static void tell_plugin(struct slice *sl)
@@ -435,8 +463,8 @@ void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task
     add_op(sl, op);
     flight_add(sl->p, j, task, o, sl->s, end_s);
     sl->p->flights[sl->p->flight_count - 1].alone = sl->s->config->topology != TOPOLOGY_FLAT && spec_is_alone(sl->s, job_spec(j, sl->arena), part);
-    if (sl->now)
-        overlay_take(sl->now, where, ask);      /* else the next slice_view makes it, with this flight taken */
+    if (sl->p->now)
+        overlay_take(sl->p->now, where, ask);   /* else the next slice_view makes it, with this flight taken */
     backfill_taken(sl->p, view, where, ask, end_s);
     if (!job_is_task_set(j))
         e->flying = true;

@@ -65,8 +65,16 @@ static void flight_fini(struct flight *f)
     free(f->allocs);
 }
 
+/* A flight that does not land was taken out of it all the same. */
+static void now_drop(struct plan *p)
+{
+    overlay_destroy(p->now);
+    p->now = NULL;
+}
+
 static void flights_clear(struct plan *p)
 {
+    now_drop(p);
     for (size_t i = 0; i < p->flight_count; i++)
         flight_fini(&p->flights[i]);
     p->flight_count = 0;
@@ -380,6 +388,7 @@ void plan_refused(struct plan *p, struct state *s, uint32_t job_id)
     for (size_t i = 0; i < p->flight_count; i++)
         if (p->flights[i].job_id == job_id) {
             flight_drop(p, i);
+            now_drop(p);
             break;
         }
     if (e) {
@@ -553,6 +562,7 @@ void plan_pass(struct plan *p, struct state *s, const struct plan_plugins *plugi
     } else if (p->phase == PHASE_BACKFILL) {
         p->backfill_cost += before - sl.units;
     }
-    overlay_destroy(sl.now);
     out->more = p->main_due || p->reranking || p->phase != PHASE_IDLE;
+    if (!out->more && !p->flight_count)
+        now_drop(p);
 }

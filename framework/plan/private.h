@@ -57,6 +57,7 @@ struct plan {
     struct bitmap changed; bool all_changed;/* nodes that the select plugin has not heard of yet */
     struct bitmap shut; bool any_shut;      /* nodes kept for a blocked partition during this main pass */
     struct backfill *backfill;
+    struct overlay *now;                    /* the base with flights taken, kept while a pass goes on; NULL: the base itself serves */
     uint32_t *unranked; size_t unranked_count;  /* jobs that may not start yet and have no rank to show: ranked when the next pass begins */
 };
 
@@ -69,7 +70,7 @@ struct slice {
     uint32_t units;                         /* left: a placement costs UNITS_PLACE, a look at a job 1 */
     struct arena *arena;
     struct decisions *out; size_t op_room;
-    struct overlay *now;                    /* the base with flights taken; NULL while there are none: the base itself serves */
+    bool     now_is_fresh;                  /* p->now has followed the base in this slice */
 };
 #define UNITS_PLACE 16u
 #define UNITS_OVERLAY 48u                   /* a copy of the cluster */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* overlay.c - copies of the view that may be changed: what would be free if these jobs ended, if that one started.
  *
- * Backfill asks the select plugin against them. An overlay borrows names from the state: it must not outlive the next apply.
+ * Backfill asks the select plugin against them. An overlay borrows names from the state: after an apply it must follow the base before it is used
+ * again, or go. Only one that was made from the base itself can follow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct overlay {
     uint16_t *threads;
     size_t   *core_at;          /* of each node in threads */
     size_t word_count, gres_count, core_count;
+    uint64_t base_serial; uint32_t base_read;       /* of the base it was made from: how much of its log is in here */
     bool   cores_whole;
 };
 
@@ -59,7 +61,40 @@ struct overlay *overlay_create(struct state *s)
     const struct spur_view *view = state_view(s);
     const struct view_base *v = s->priv->view;
 
-    return overlay_from(view, v->nodes, v->words, v->word_count, v->gres, v->gres_count, v->threads, v->core_count, v->core_at, s->priv->cores_whole);
+    struct overlay *o = overlay_from(view, v->nodes, v->words, v->word_count, v->gres, v->gres_count, v->threads, v->core_count, v->core_at, s->priv->cores_whole);
+
+    o->base_serial = view->serial;
+    o->base_read = view->log_count;
+    return o;
+}
+
+bool overlay_follow(struct overlay *o, struct state *s, const uint32_t **nodes, size_t *count)
+{
+    const struct spur_view *base = state_view(s);
+    const struct view_base *v = s->priv->view;
+
+    *nodes = base->log + o->base_read;
+    *count = 0;
+    if (base->serial != o->base_serial || base->log_count < o->base_read || v->word_count != o->word_count || v->gres_count != o->gres_count)
+        return false;
+    *count = base->log_count - o->base_read;
+    for (size_t k = 0; k < *count; k++) {
+        uint32_t i = (*nodes)[k];
+        const struct spur_node_view *from = &v->nodes[i];
+        size_t words = (size_t)(from->core_free - v->words), gres = (size_t)(from->gres - v->gres);
+
+        o->nodes[i] = *from;
+        o->nodes[i].core_free = o->words + words;
+        o->nodes[i].gres = o->gres + gres;
+        memcpy(o->words + words, from->core_free, from->core_words * sizeof *o->words);
+        memcpy(o->gres + gres, from->gres, from->gres_count * sizeof *o->gres);
+        if (!o->cores_whole)
+            memcpy(o->threads + o->core_at[i], v->threads + v->core_at[i], (size_t)from->sockets * from->cores_per_socket * sizeof *o->threads);
+        view_log_add(&o->view, &o->log, i);
+    }
+    o->base_read = base->log_count;
+    o->view.version = base->version;
+    return true;
 }
 
 struct overlay *overlay_copy(const struct overlay *o)

@@ -113,6 +113,9 @@ void  overlay_destroy(struct overlay *o);
 void  overlay_release(struct overlay *o, const struct node_alloc *allocs, uint32_t n);
 void  overlay_take(struct overlay *o, const struct spur_placement *p, const struct spur_ask *ask);
 void  overlay_take_allocs(struct overlay *o, const struct node_alloc *allocs, uint32_t n);
+/* For a copy of the base that lives on over applies: each node that has changed in the base since is again as it is there. The nodes so changed, each once
+ * or more, until the next apply. False: too much has changed, it must be made anew; nothing else may be done with it. */
+bool  overlay_follow(struct overlay *o, struct state *s, const uint32_t **nodes, size_t *count);
 const struct spur_view *overlay_view(struct overlay *o);
 
 /* BLAKE2b-256 of everything replicated, for tests and the simulator. */

@@ -294,6 +294,8 @@ START_TEST(overlays)
     struct overlay *o, *p;
     const struct spur_node_view *n;
     const struct job *j;
+    const uint32_t *nodes;
+    size_t count;
 
     stage_open(&g, "node n1 cpus 8 gpus 4; node n2 cpus 8 drain; job 1 running n1 cores 0-3 gpus 0,2");
     n = spur_view_node(state_view(g.s), 0);
@@ -320,8 +322,22 @@ START_TEST(overlays)
     ck_assert_uint_eq(n->core_free[0], 0xf0);
     overlay_destroy(o);
     overlay_destroy(p);
+    o = overlay_create(g.s);
+    overlay_release(o, j->allocs, j->alloc_count);
     state_node_away(g.s, state_node(g.s, "n1"), true);
     ck_assert(!(spur_view_node(state_view(g.s), 0)->flags & SPUR_NODE_USABLE));
+    n = spur_view_node(overlay_view(o), 0);
+    ck_assert(n->flags & SPUR_NODE_USABLE);
+    ck_assert(overlay_follow(o, g.s, &nodes, &count));      /* the node that changed is as in the base again, whatever was released on it */
+    ck_assert_uint_eq(count, 1);
+    ck_assert_uint_eq(nodes[0], 0);
+    ck_assert(!(n->flags & SPUR_NODE_USABLE));
+    ck_assert_uint_eq(n->cpus_free, 4);
+    ck_assert_uint_eq(n->core_free[0], 0xf0);
+    ck_assert_uint_eq(n->gres[0].free_mask, 0xa);
+    ck_assert(overlay_follow(o, g.s, &nodes, &count));
+    ck_assert_uint_eq(count, 0);
+    overlay_destroy(o);
     ck_assert(node_may_start(state_node(g.s, "n1")));      /* advice of the leader: apply does not know it */
     stage_close(&g);
 }
