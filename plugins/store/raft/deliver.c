@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define CHILD_SECONDS 1800               /* longer than this no child writes a snapshot: something is wrong with it */
 #define DELIVER_MS 20           /* one turn's share; the rest comes in the next */
 
 /* ---- consensus' side ---- */
@@ -113,10 +114,15 @@ int raft_snapshot_take(struct store *s, struct spur_error *err)
         return spur_fail(err, SPUR_ENOMEM, "out of memory for a snapshot");
     }
     rc = snapfile_begin(w, s->wal->folder, s->path, s->wal->config.io, s->wal->super.id, s->handed, err);
-    if (rc == 0 && (rc = snapfile_stamp(w, s->handed_term, extra, n, err)) == 0)
+    if (rc == 0)
+        rc = snapfile_stamp(w, s->handed_term, extra, n, err);
+    if (rc == 0 && s->wal->config.io == &wal_io_system)
+        j->is_forked = snapfork_begin(&j->fork, w, s->events.snapshot_write, s->events.arg, s->wal->lock_fd, CHILD_SECONDS, NULL) == 0;
+    if (rc == 0 && !j->is_forked) {         /* no memory for a child: here, on the loop */
         rc = s->events.snapshot_write(s->events.arg, &sink, err);
-    if (rc == 0 || w->err.code)
-        rc = snapfile_end(w, err);
+        if (rc == 0 || w->err.code)
+            rc = snapfile_end(w, err);
+    }
     if (rc < 0) {
         snapfile_discard(w);
         free(w);
@@ -335,4 +341,6 @@ void raft_deliver(struct store *s)
         s->late = next;
     }
     snapshot_if_due(s);
+    if (s->is_running && snapfork_tend())       /* the heap's pages, a slice a turn */
+        raft_ring_loop(s);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define LOOK_MS 10                       /* how long the thread looks at a child before it looks at its jobs again */
 #define CHUNK_BYTES (1u << 20)
 #define LOAD_BYTES  (4u << 20)
 
@@ -205,6 +206,34 @@ static void job_chunk(struct store *s, struct job *j)
         incoming_drop(s);
 }
 
+/* A look at the child that writes a snapshot. True: it has ended, and its job can be done or has failed. */
+static bool child_look(struct store *s)
+{
+    struct job *j = s->forked;
+    int rc = snapfork_poll(&j->fork, LOOK_MS, &j->why);
+
+    if (rc == 0)
+        return false;
+    s->forked = NULL;
+    j->is_forked = false;
+    j->code = rc < 0 ? rc : 0;
+    if (rc < 0) {
+        snapfile_discard(j->writer);
+        free(j->writer);
+    } else {
+        job_publish(s, j);
+    }
+    return true;
+}
+
+static void job_done(struct store *s, struct job *j)
+{
+    j->next = NULL;
+    *s->jobs_done.end = j;
+    s->jobs_done.end = &j->next;
+    raft_wake(s->wake_fd);
+}
+
 void *files_main(void *arg)
 {
     struct store *s = arg;
@@ -213,12 +242,26 @@ void *files_main(void *arg)
     while (!s->files_stop || s->jobs.first) {
         struct job *j = s->jobs.first;
 
+        if (!j && s->forked) {
+            j = s->forked;
+            pthread_mutex_unlock(&s->jobs_lock);
+            if (!child_look(s))
+                j = NULL;
+            pthread_mutex_lock(&s->jobs_lock);
+            if (j)
+                job_done(s, j);
+            continue;
+        }
         if (!j) {
             pthread_cond_wait(&s->jobs_wake, &s->jobs_lock);
             continue;
         }
         if (!(s->jobs.first = j->next))
             s->jobs.end = &s->jobs.first;
+        if (j->kind == JOB_PUBLISH && j->is_forked) {       /* the loop begins the next when this one is told: there is one at a time */
+            s->forked = j;
+            continue;
+        }
         pthread_mutex_unlock(&s->jobs_lock);
         switch (j->kind) {
         case JOB_LOAD: job_load(s, j); break;
@@ -227,12 +270,16 @@ void *files_main(void *arg)
         case JOB_CHUNK: job_chunk(s, j); break;
         }
         pthread_mutex_lock(&s->jobs_lock);
-        j->next = NULL;
-        *s->jobs_done.end = j;
-        s->jobs_done.end = &j->next;
-        raft_wake(s->wake_fd);
+        job_done(s, j);
     }
     pthread_mutex_unlock(&s->jobs_lock);
+    if (s->forked) {
+        snapfork_kill(&s->forked->fork);
+        snapfile_discard(s->forked->writer);
+        free(s->forked->writer);
+        raft_job_free(s->forked);
+        s->forked = NULL;
+    }
     incoming_drop(s);
     outgoing_close(s);
     return NULL;

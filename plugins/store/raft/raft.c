@@ -544,6 +544,7 @@ static int store_start(void *self, const struct spur_store_events *events, struc
     memcpy(&s->events, events, events->size < sizeof s->events ? events->size : sizeof s->events);
     if (!s->events.committed || !s->events.dropped)
         return spur_fail(err, SPUR_EINVAL, "store/raft: the host gives no `committed` or `dropped` event");
+    snapfork_prepare();
     snprintf(s->name, sizeof s->name, "%s", s->host->host_name(s->host->ctx));
     if (!*s->name)
         snprintf(s->name, sizeof s->name, "this");
@@ -654,6 +655,8 @@ static void leftovers(struct store *s)
 
             l->first = j->next;
             if (j->kind == JOB_PUBLISH && l == &s->jobs) {
+                if (j->is_forked)
+                    snapfork_kill(&j->fork);
                 snapfile_discard(j->writer);
                 free(j->writer);
             }

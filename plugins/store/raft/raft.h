@@ -21,6 +21,7 @@
 #include <spur/store.h>
 
 #include "../local/snapfile.h"
+#include "../local/snapfork.h"
 #include "../local/wal.h"
 #include "core.h"
 #include "message.h"
@@ -92,6 +93,7 @@ struct job {
     bool     is_last;
     struct raft_members members;
     struct snapfile_writer *writer;     /* PUBLISH */
+    struct snapfork fork; bool is_forked;       /* PUBLISH: a child still writes it */
     struct raft_entry *entries;         /* LOAD: owned, each with its data */
     uint8_t *data; size_t n;            /* SEND, CHUNK: owned */
     int64_t  due_ms;                    /* SEND: not before */
@@ -237,6 +239,7 @@ struct store {
     pthread_mutex_t jobs_lock;
     pthread_cond_t  jobs_wake;
     struct job_list jobs, jobs_done;
+    struct job *forked;                 /* of the files thread: waits for its child */
     bool     files_stop;
     struct snapfile_writer *incoming; uint64_t incoming_index, incoming_term; struct raft_members incoming_members;
     struct snapfile_reader *outgoing;
