@@ -4,6 +4,9 @@
  * A blob rides in the entry of the job that names it first, so the log makes it durable; the file is written when the entry is applied and
  * synced before a snapshot cuts that part of the log. A file is dropped with the last job that names it; what a
  * crash left over goes at the next start (blobs_sweep).
+ *
+ * A submit whose script a living job names already need not carry it again: most submits bring what the one before brought, and a log that holds a
+ * thousand copies of one environment is a slow log. A job that has not ended cannot be forgotten while the new entry is under way.
  */
 #include "controller/ctl.h"
 #include "rpc/folder.h"
@@ -18,7 +21,7 @@
 #define BLOBS_CACHE_BYTES (16u << 20)
 #define BLOBS_MAX (64u << 20)
 
-struct blob { uint8_t hash[32]; uint8_t *data; size_t n; bool is_filed; struct blob *newer, *older; };     /* is_filed: its file is there and whole */
+struct blob { uint8_t hash[32]; uint8_t *data; size_t n; bool is_filed; uint32_t job_id; struct blob *newer, *older; };     /* is_filed: its file is there and whole */
 /* unfiled: hashes whose file could not be written, as uint8_t[32] */
 struct blobs { int dir; struct table cache, unfiled; struct blob *newest, *oldest; size_t bytes; };
 
@@ -186,6 +189,23 @@ const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n)
     x = blob_cache(c->blobs, hash, data, *n);
     x->is_filed = true;
     return x->data;
+}
+
+void blobs_named(struct ctl *c, const uint8_t *hash, uint32_t job_id)
+{
+    struct blob *x = hash ? table_get(&c->blobs->cache, blob_key(hash)) : NULL;
+
+    if (x && memcmp(x->hash, hash, 32) == 0)
+        x->job_id = job_id;
+}
+
+bool blobs_is_kept(struct ctl *c, const uint8_t hash[32])
+{
+    struct blob *x = table_get(&c->blobs->cache, blob_key(hash));
+    const struct job *j = x && x->is_filed && x->job_id && memcmp(x->hash, hash, 32) == 0 ? state_job(c->state, x->job_id) : NULL;
+
+    return j && !job_state_is_end(j->state) &&
+           ((j->has_script && memcmp(j->script_hash, hash, 32) == 0) || (j->has_env && memcmp(j->env_hash, hash, 32) == 0));
 }
 
 bool blobs_has(struct ctl *c, const uint8_t hash[32])

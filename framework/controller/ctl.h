@@ -219,6 +219,8 @@ void blobs_destroy(struct ctl *c);
 void blobs_put(struct ctl *c, const uint8_t hash[32], const void *data, size_t n);      /* from a committed entry */
 /* Borrowed until the next call; NULL when it is not there. */
 const uint8_t *blobs_get(struct ctl *c, const uint8_t hash[32], size_t *n);
+void blobs_named(struct ctl *c, const uint8_t *hash, uint32_t job_id);                  /* this job names it, as a committed entry says; hash NULL: nothing */
+bool blobs_is_kept(struct ctl *c, const uint8_t hash[32]);                              /* every controller has it, and keeps it for a while: an entry may leave it out */
 bool blobs_has(struct ctl *c, const uint8_t hash[32]);                                  /* without a look inside */
 int  blobs_sync(struct ctl *c, struct spur_error *err);                                 /* before a snapshot cuts the log */
 void blobs_drop(struct ctl *c, const uint8_t hash[32]);                                 /* no job names it any more */

@@ -76,6 +76,7 @@ static void request_dropped(struct ctl *c, struct request *r, const struct spur_
 static void submitted(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
 {
     struct request *r = arg;
+    const Wire__SubmitRequest *m = r->message;
     Wire__SubmitReply reply = WIRE__SUBMIT_REPLY__INIT;
     struct spur_error refusal = { 0 };
 
@@ -89,6 +90,8 @@ static void submitted(struct ctl *c, void *arg, const struct op_result *results,
         return;
     }
     c->submits++;
+    blobs_named(c, m->spec->script_hash.len == 32 ? m->spec->script_hash.data : NULL, results[0].job_id);
+    blobs_named(c, m->spec->env_hash.len == 32 ? m->spec->env_hash.data : NULL, results[0].job_id);
     reply.job_id = results[0].job_id;
     reply.has_index = 1;
     reply.index = c->state->index;
@@ -281,8 +284,10 @@ static void submit_named(struct ctl *c, void *arg, const struct named *n)
     }
     r->warnings = adm.warnings;
     r->warning_count = adm.warning_count;
-    blobs.blobs = m->blobs;
-    blobs.count = m->n_blobs;
+    blobs.blobs = arena_alloc(&r->arena, (m->n_blobs + 1) * sizeof *blobs.blobs);
+    for (size_t i = 0; i < m->n_blobs; i++)
+        if (!blobs_is_kept(c, m->blobs[i]->hash.data))
+            blobs.blobs[blobs.count++] = m->blobs[i];
     request_propose(c, r, &adm, &blobs, submitted);
 }
 
