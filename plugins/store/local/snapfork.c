@@ -74,7 +74,7 @@ static void heap_ask(void)
         return;
     madvise((void *)heap.start, top - heap.start, MADV_HUGEPAGE);
     if (!heap.asked)
-        heap.is_due = true;             /* what was there before is in small pages */
+        __atomic_store_n(&heap.is_due, true, __ATOMIC_RELAXED);         /* what was there before is in small pages */
     heap.asked = top;
 }
 
@@ -83,8 +83,7 @@ bool snapfork_tend(void)
     int64_t start = now_us();
 
     heap_ask();
-    if (heap.is_due) {
-        heap.is_due = false;
+    if (__atomic_exchange_n(&heap.is_due, false, __ATOMIC_RELAXED)) {
         heap.collapse = heap.start;
         heap.end = heap.asked;
     }

@@ -6,6 +6,7 @@
 Suite *local_suite(void);
 Suite *wal_suite(void);
 Suite *crash_suite(void);
+Suite *group_log_suite(void);
 Suite *snapfork_suite(void);
 Suite *matrix_suite(void);
 
@@ -16,6 +17,7 @@ int main(void)
 
     srunner_add_suite(r, wal_suite());
     srunner_add_suite(r, crash_suite());
+    srunner_add_suite(r, group_log_suite());
     srunner_add_suite(r, snapfork_suite());
     srunner_add_suite(r, matrix_suite());
     srunner_run_all(r, CK_ENV);
