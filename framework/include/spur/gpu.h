@@ -31,6 +31,7 @@ struct spur_gpu {
     uint8_t  path[SPUR_GPU_MAX];    /* SPUR_PATH_* to device i, where the plugin knows it; else the host looks it up by PCI address */
     uint32_t pcie_mbps;         /* of its own PCIe port; 0 unknown */
     int32_t  pcie_switch;       /* number of the PCIe switch; -1 */
+    uint32_t line;              /* of gres.conf that this row was written on; 0: found, or unknown */
     uint32_t card;              /* partitions of one physical device have equal numbers */
     char     fabric[64];        /* NVLink or XGMI domain beyond the node: cluster and clique; "" */
 };

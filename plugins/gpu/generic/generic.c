@@ -4,6 +4,9 @@
  * A line gives one device a file, numbered in the order of the lines, or a plain count when it has no file. Shares of a GPU (mps, shard) take
  * the number of the GPU whose file they name. A line that contradicts itself is refused with file and line, before the node
  * takes a job: a wrong device list is found at the agent's start, not by the first user's job.
+ *
+ * Links= counts links, it does not say what one carries: all links of a node are taken for equal, with the speed of the vendor that the device
+ * file names. On AMD's nodes two devices with a common neighbour reach each other over it, and have no capacity of their own.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -319,12 +322,12 @@ static bool device_add(void *arg, const char *name)
         s->rc = line_fail(s->line, s->err, "File=%.60s...: longer than %zu characters", name, sizeof s->row.file - 1);
         return false;
     }
-    s->row.index = index_next(s);
+    s->row.index = s->row.card = index_next(s);
     if (s->row.index >= SPUR_GPU_MAX) {
         s->rc = line_fail(s->line, s->err, "Name=%s: more than %d devices with a file on one node", s->row.name, SPUR_GPU_MAX);
         return false;
     }
-    if (s->self->count < SPUR_GPU_MAX && strcmp(s->row.name, "gpu") == 0) {
+    if (!s->emulate && s->self->count < SPUR_GPU_MAX && strcmp(s->row.name, "gpu") == 0) {
         s->self->devices[s->self->count].index = s->row.index;
         snprintf(s->self->devices[s->self->count++].path, sizeof s->self->devices->path, "%.100s%s",
                  given(s->root) && strcmp(s->root, "/") != 0 ? s->root : "", name);
@@ -357,14 +360,16 @@ static bool part_check(void *arg, const char *name)
 static int links_read(struct scan *s)
 {
     const char *at = s->line->links;
-    uint32_t n = 0;
+    uint32_t n = 0, row = index_next(s);
     bool has_self = false;
 
     while (true) {
         char *end;
         long value = strtol(at, &end, 10);
 
-        if (end == at || (*end && *end != ',') || value < -1 || value > 1000)
+        if (end != at && (value < -1 || value > 255))
+            return line_fail(s->line, s->err, "Links row %u column %u is %ld: a number of links from 0 to 255, or -1 for the device itself, is wanted", row, n, value);
+        if (end == at || (*end && *end != ','))
             return line_fail(s->line, s->err, "Links=%.100s: numbers of links to device 0, 1, ... are wanted, -1 for the device itself", s->line->links);
         if (n == SPUR_GPU_MAX)
             return line_fail(s->line, s->err, "Links=%.60s...: more than %d devices", s->line->links, SPUR_GPU_MAX);
@@ -388,7 +393,7 @@ static int line_read(struct scan *s, uint32_t *files, uint64_t *count)
     uint32_t env;
     int rc;
 
-    s->row = (struct spur_gpu){ .numa = -1, .count = 1 };
+    s->row = (struct spur_gpu){ .numa = -1, .pcie_switch = -1, .count = 1, .line = line->line };
     if (strlen(line->name) >= sizeof s->row.name || (given(line->type) && strlen(line->type) >= sizeof s->row.type))
         return line_fail(line, s->err, "Name=%.60s Type=%.60s: names have at most %zu characters, types %zu", line->name, line->type ? line->type : "",
                          sizeof s->row.name - 1, sizeof s->row.type - 1);
@@ -465,7 +470,7 @@ static int line_scan(struct scan *s)
         if (!names_each(multiple, part_check, s) && s->rc == 0)
             return line_fail(s->line, s->err, "MultipleFiles=%.100s: not a list of files", multiple);
         if (s->rc == 0) {
-            s->row.index = index_next(s);
+            s->row.index = s->row.card = index_next(s);
             if (s->row.index >= SPUR_GPU_MAX)
                 return line_fail(s->line, s->err, "Name=%s: more than %d devices with a file on one node", s->row.name, SPUR_GPU_MAX);
             row_store(s);
@@ -505,10 +510,68 @@ static int links_check(struct scan *s)
         for (const char *at = line->links; (at = strchr(at, ',')); at++)
             places++;
         if (places != devices)
-            return line_fail(line, s->err, "Links=%.100s has %u places, the node has %u devices", line->links, places, devices);
+            return line_fail(line, s->err, "Links row %u: Links=%.100s has %u places, the node has %u devices", g->index, line->links, places, devices);
         for (uint32_t k = 0; k < places; k++)
             if ((g->links[k] == -1) != (k == g->index))
                 return line_fail(line, s->err, "Links=%.100s: -1 must stand at the place of the device itself, which is %u", line->links, g->index);
+    }
+    return 0;
+}
+
+/* The devices by number; those without a row of links have -1 nowhere. */
+static struct spur_gpu *device_at(const struct scan *s, uint32_t index)
+{
+    for (uint32_t i = 0; i < found_stored(s); i++) {
+        struct spur_gpu *g = found_at(s->found, i);
+
+        if (strcmp(g->name, "gpu") == 0 && g->file[0] && g->index == index)
+            return g;
+    }
+    return NULL;
+}
+
+static bool has_links(const struct spur_gpu *g)
+{
+    return g && g->links[g->index] == -1;
+}
+
+static bool is_amd(const struct spur_gpu *g)
+{
+    return strncmp(g->file, "/dev/dri/", 9) == 0;
+}
+
+/* Do two devices without a link have a neighbour in common? */
+static bool have_neighbour(const struct spur_gpu *a, const struct spur_gpu *b)
+{
+    for (uint32_t n = 0; n < SPUR_GPU_MAX; n++)
+        if (n != a->index && n != b->index && a->links[n] > 0 && b->links[n] > 0)
+            return true;
+    return false;
+}
+
+/* Both halves of the matrix say the same; then what the counts mean in bandwidth. */
+static int links_weigh(struct scan *s)
+{
+    for (uint32_t i = 0; i < SPUR_GPU_MAX; i++) {
+        struct spur_gpu *a = device_at(s, i);
+
+        for (uint32_t k = 0; a && k < SPUR_GPU_MAX; k++) {
+            const struct spur_gpu *b = k == i ? NULL : device_at(s, k);
+
+            if (!b)
+                continue;
+            a->pcie_mbps = is_amd(a) ? 32000 : 16000;
+            if (a->cores[0] && b->cores[0])
+                a->path[k] = strcmp(a->cores, b->cores) == 0 ? SPUR_PATH_NUMA : SPUR_PATH_SYSTEM;
+            if (!has_links(a) || !has_links(b))
+                continue;
+            if (a->links[k] != b->links[i])
+                return spur_fail(s->err, SPUR_EINVAL, "%s:%u: Links row %u column %u is %d, but row %u column %u (line %u) is %d", line_at(s, 0)->source ? line_at(s, 0)->source : "gres.conf",
+                                 a->line, i, k, (int)a->links[k], k, i, b->line, (int)b->links[i]);
+            a->mbps[k] = (uint32_t)a->links[k] * (is_amd(a) ? 50000u : 25000u);
+            if (!a->links[k] && is_amd(a) && have_neighbour(a, b))
+                a->hops |= UINT64_C(1) << k;
+        }
     }
     return 0;
 }
@@ -529,7 +592,9 @@ static int generic_scan(void *self, const struct spur_gres_line *lines, uint32_t
     }
     if (found->count > found->room)
         return spur_fail(err, SPUR_ELIMIT, "gres.conf gives this node %u devices and counts, there is room for %u", found->count, found->room);
-    return links_check(&s);
+    if ((rc = links_check(&s)) < 0)
+        return rc;
+    return found->gpu_size >= sizeof(struct spur_gpu) ? links_weigh(&s) : 0;
 }
 
 static int generic_health(void *self, uint32_t index, char *buf, size_t len)

@@ -274,9 +274,11 @@ START_TEST(generic_refuses_contradictions)
         { { .name = "gpu", .file = "/dev/nvidia[0-3]", .count = "3" }, "gres.conf:7: Count=3 contradicts the 4 files of File=/dev/nvidia[0-3]" },
         { { .name = "gpu", .file = "/dev/nvidia0", .multiple_files = "/dev/nvidia1" }, "File and MultipleFiles exclude each other" },
         { { .name = "gpu", .count = "1", .links = "-1" }, "this one has no file" },
-        { { .name = "gpu", .file = "/dev/nvidia0", .links = "-1,4" }, "Links=-1,4 has 2 places, the node has 1 devices" },
+        { { .name = "gpu", .file = "/dev/nvidia0", .links = "-1,4" }, "Links row 0: Links=-1,4 has 2 places, the node has 1 devices" },
         { { .name = "gpu", .file = "/dev/nvidia0", .links = "4" }, "-1 must stand at the place of the device itself, which is 0" },
         { { .name = "gpu", .file = "/dev/nvidia0", .links = "-1,-1" }, "two places are -1" },
+        { { .name = "gpu", .file = "/dev/nvidia0", .links = "-1,2,-3" }, "Links row 0 column 2 is -3: a number of links from 0 to 255, or -1" },
+        { { .name = "gpu", .file = "/dev/nvidia0", .links = "-1,256" }, "Links row 0 column 1 is 256" },
         { { .name = "gpu", .file = "/dev/nvidia0", .links = "x" }, "numbers of links" },
         { { .name = "gpu", .file = "nvidia0" }, "not a full path" },
         { { .name = "gpu", .file = "/dev/nvidia[3-0]" }, "not a list of files" },
@@ -313,7 +315,11 @@ START_TEST(generic_links_over_lines)
         { .name = "gpu", .type = "t", .file = "/dev/dri/renderD130", .links = "2,2,-1", .source = "gres.conf", .line = 3 } };
 
     ck_assert_msg(scan(lines, 3, "/", true) == 0, "%s", err.text);
+    ck_assert(gpus[0].mbps[1] == 200000 && gpus[2].mbps[0] == 100000 && gpus[2].line == 3);
     ck_assert(gpus[1].links[0] == 4 && gpus[1].links[1] == -1 && gpus[2].links[0] == 2);
+    lines[2].links = "2,1,-1";
+    ck_assert_int_eq(scan(lines, 3, "/", true), SPUR_EINVAL);
+    says("gres.conf:2: Links row 1 column 2 is 2, but row 2 column 1 (line 3) is 1");
     lines[2].links = "2,-1,2";
     ck_assert_int_eq(scan(lines, 3, "/", true), SPUR_EINVAL);
     says("gres.conf:3: Links=2,-1,2: -1 must stand at the place of the device itself, which is 2");
@@ -321,6 +327,24 @@ START_TEST(generic_links_over_lines)
     lines[2].flags = "amd_gpu_env";
     ck_assert_int_eq(scan(lines, 3, "/", true), SPUR_EINVAL);
     says("gres.conf:3: Flags=amd_gpu_env: another line of gpu t has other environment flags");
+}
+END_TEST
+
+/* AMD: over a common neighbour there is no capacity; NVIDIA routes nothing over others, so PCI Express is left, by the cores. */
+START_TEST(generic_weighs_links)
+{
+    struct spur_gres_line lines[] = {
+        { .name = "gpu", .file = "/dev/dri/renderD128", .links = "-1,4,0", .cores = "0-7", .source = "gres.conf", .line = 1 },
+        { .name = "gpu", .file = "/dev/dri/renderD129", .links = "4,-1,2", .cores = "0-7", .source = "gres.conf", .line = 2 },
+        { .name = "gpu", .file = "/dev/dri/renderD130", .links = "0,2,-1", .cores = "8-15", .source = "gres.conf", .line = 3 } };
+
+    ck_assert_msg(scan(lines, 3, "/", true) == 0, "%s", err.text);
+    ck_assert(gpus[0].hops == 4 && gpus[2].hops == 1 && gpus[1].hops == 0 && gpus[0].mbps[2] == 0);
+    lines[0].file = "/dev/nvidia0";
+    lines[1].file = "/dev/nvidia1";
+    lines[2].file = "/dev/nvidia2";
+    ck_assert_msg(scan(lines, 3, "/", true) == 0, "%s", err.text);
+    ck_assert(gpus[0].hops == 0 && gpus[0].mbps[1] == 100000 && gpus[0].path[1] == SPUR_PATH_NUMA && gpus[0].path[2] == SPUR_PATH_SYSTEM);
 }
 END_TEST
 
@@ -374,6 +398,7 @@ int main(void)
     tcase_add_test(t, generic_reads_lines);
     tcase_add_test(t, generic_refuses_contradictions);
     tcase_add_test(t, generic_links_over_lines);
+    tcase_add_test(t, generic_weighs_links);
     tcase_add_test(t, generic_looks_at_files);
     suite_add_tcase(suite, t);
     runner = srunner_create(suite);
