@@ -49,8 +49,20 @@ static void copy_gres(struct settings_node *to, const struct config_node *from)
     }
 }
 
+/* A line for the node by name is stronger than one for all; of equals the last counts. */
+static void take_autodetect(struct settings *s, const struct config_gres_line *from, bool *by_name)
+{
+    if (!from->autodetect || (*by_name && !from->nodes))
+        return;
+    *by_name = from->nodes != NULL;
+    free(s->autodetect);
+    s->autodetect = word_eq(from->autodetect, "off") ? NULL : mem_copy(from->autodetect);
+}
+
 static void copy_lines(struct settings *s, const struct config *c, const char *name)
 {
+    bool autodetect_by_name = false;
+
     s->gres_lines = mem_array(c->gres_line_count + 1, sizeof *s->gres_lines);
     for (size_t i = 0; i < c->gres_line_count; i++) {
         const struct config_gres_line *from = &c->gres_lines[i];
@@ -63,6 +75,7 @@ static void copy_lines(struct settings *s, const struct config *c, const char *n
         hostlist_destroy(h);
         if (!mine)
             continue;
+        take_autodetect(s, from, &autodetect_by_name);
         *to = *from;
         to->nodes = NULL;
         to->name = mem_copy(from->name);
@@ -166,6 +179,8 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     s->kill_wait_s = (uint32_t)config_number(c, CONF_KillWait);
     s->append = config_number(c, CONF_JobFileAppend) != 0;
     s->emulate_hardware = emulate || c->settings[SETTING_emulate_hardware].number != 0;
+    s->plugin_dir = mem_copy(config_text(c, CONF_PluginDir));
+    s->spur_text = mem_copy(c->spur_text);
     s->emulate_topology = s->emulate_hardware ? absolute(config_setting(c, SETTING_emulate_topology)) : NULL;
     snprintf(s->run_dir, sizeof s->run_dir, "%s", config_setting(c, SETTING_run_dir));
     *out = s;
@@ -210,6 +225,9 @@ void settings_free(struct settings *s)
     free(s->sw);
     free(s->gres_types);
     free(s->emulate_topology);
+    free(s->autodetect);
+    free(s->plugin_dir);
+    free(s->spur_text);
     free(s->host);
     free(s->spool_dir);
     free(s->pid_file);

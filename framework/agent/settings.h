@@ -20,6 +20,8 @@ struct settings {
     char     run_dir[256];
     uint32_t kill_wait_s;
     bool     append, emulate_hardware;
+    char    *autodetect;                /* AutoDetect= of gres.conf for the first node: "nvml", "full"; NULL: none, or off */
+    char    *plugin_dir, *spur_text;    /* what the probe needs to open plugins as we would */
     char    *emulate_topology;          /* file; NULL: none */
     int      log_level;
     /* of the nodes, in the order of `names` */

@@ -108,8 +108,8 @@ static void register_again(struct agent *a)
             node_register(&a->nodes[i]);
 }
 
-/* What may change while the agent runs: everything but its names, the cluster, the spool and the kinds of plugins. */
-static void take_config(struct agent *a, const struct config *cfg)
+/* What may change while the agent runs: everything but its names, the cluster, the spool and the kinds of plugins. is_own: read from our own files. */
+static void take_config(struct agent *a, const struct config *cfg, bool is_own)
 {
     struct settings *fresh;
     struct spur_error err = { 0 };
@@ -131,6 +131,10 @@ static void take_config(struct agent *a, const struct config *cfg)
         fresh->spool_dir = mem_copy(a->set->spool_dir);
         fresh->cluster = mem_copy(a->set->cluster);
         snprintf(fresh->run_dir, sizeof fresh->run_dir, "%s", a->set->run_dir);
+        if (!is_own) {      /* options of this node's plugins stand in this node's spur.conf */
+            free(fresh->spur_text);
+            fresh->spur_text = mem_copy(a->set->spur_text);
+        }
         fresh->emulate_hardware = a->set->emulate_hardware;
         free(fresh->emulate_topology);
         fresh->emulate_topology = mem_copy(a->set->emulate_topology);
@@ -182,7 +186,7 @@ void agent_config(struct agent *a, const Wire__ConfigFiles *files)
     a->config_version = files->version;
     agent_enrol(a, files->hosts);
     log_line(SPUR_LOG_INFO, "configuration version %llu of the leader taken", (unsigned long long)files->version);
-    take_config(a, cfg);
+    take_config(a, cfg, false);
     config_free(cfg);
 }
 
@@ -197,7 +201,7 @@ static void reconfigure(struct agent *a)
         return;
     }
     log_line(SPUR_LOG_INFO, "configuration read again from %s", a->set->conf_path);
-    take_config(a, cfg);
+    take_config(a, cfg, true);
     config_free(cfg);
 }
 

@@ -47,7 +47,7 @@ void gres_line_fini(struct config_gres_line *g)
 
 static int gres_build(struct reader *r, struct record *rec, struct spur_error *err)
 {
-    static const char *const kinds[] = { "nvml", "nvidia", "rsmi", "nrt", "oneapi", "off", "nvidia_all", NULL };
+    static const char *const kinds[] = { "nvml", "nvidia", "rsmi", "nrt", "oneapi", "off", "nvidia_all", "full", "amd", NULL };
     const char *files = rec->values[GRES_FILES] ? rec->values[GRES_FILES] : rec->values[GRES_MULTIPLE];
     struct config_gres_line *g;
     struct hostlist *nodes;
@@ -63,7 +63,7 @@ static int gres_build(struct reader *r, struct record *rec, struct spur_error *e
         while (kinds[k] && !word_eq(kinds[k], rec->values[GRES_AUTO]))
             k++;
         if (!kinds[k])
-            return spur_fail(err, SPUR_EINVAL, "AutoDetect: \"%.40s\" is none of nvml, nvidia, rsmi, oneapi, nrt, off", rec->values[GRES_AUTO]);
+            return spur_fail(err, SPUR_EINVAL, "AutoDetect: \"%.40s\" is none of full, nvml, nvidia, rsmi, amd, oneapi, nrt, off", rec->values[GRES_AUTO]);
     }
     if (rec->values[GRES_FILES] && rec->values[GRES_MULTIPLE])
         return spur_fail(err, SPUR_EINVAL, "File and MultipleFiles exclude each other");

@@ -9,6 +9,7 @@ int main(void)
 
     srunner_add_suite(r, trees_suite());
     srunner_add_suite(r, nvml_suite());
+    srunner_add_suite(r, merge_suite());
     srunner_run_all(r, CK_ENV);
     failed = srunner_ntests_failed(r);
     srunner_free(r);

@@ -26,5 +26,6 @@ void fixture_read(const char *name, struct fixture *f);
 Suite *rig_suite(void);
 Suite *trees_suite(void);
 Suite *nvml_suite(void);
+Suite *merge_suite(void);
 
 #endif
