@@ -7,6 +7,7 @@
 #include "cmds/gpu.h"
 
 static const struct { const char *name; int (*run)(int, char **); const char *about; } verbs[] = {
+    { "show", gpu_show, "the GPUs of this host or of a file, and their links, as lines for gres.conf" },
     { "map", gpu_map, "the GPUs of the cluster as a drawing: islands, and who holds what" },
 };
 

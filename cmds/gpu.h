@@ -5,5 +5,6 @@
 
 /* argv[0] is the verb; the exit status. */
 int gpu_map(int argc, char **argv);     /* gpu_map.c */
+int gpu_show(int argc, char **argv);    /* gpu_show.c */
 
 #endif

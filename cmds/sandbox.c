@@ -23,7 +23,7 @@
 #include "config/config.h"
 
 static const char usage[] =
-    "Usage: spur sandbox start [--dir D] [--controllers N] [--nodes N] [--cpus N] [--gpus TOPOLOGY] [--conf FILE] [--set KEY=VALUE]\n"
+    "Usage: spur sandbox start [--dir D] [--controllers N] [--nodes N] [--cpus N] [--gpus TOPOLOGY] [--conf FILE] [--set KEY=VALUE] [--spur TEXT]\n"
     "       spur sandbox stop|status|env|leader [--dir D]\n"
     "       spur sandbox controllers N [--dir D]\n"
     "       spur sandbox kill|restart ctlN|nodeN|NODENAME|leader|all [--with-jobs] [--dir D]\n\n"
@@ -35,6 +35,7 @@ static const char usage[] =
     "  --gpus TOPOLOGY   emulate GPUs: a name (mi300x, hgx_h100, dgx_a100, ...) or a topology file\n"
     "  --conf FILE       a site's slurm.conf: its nodes are played on this machine\n"
     "  --set KEY=VALUE   one more line for slurm.conf; may be repeated\n"
+    "  --spur TEXT       one more line for the spur.conf of each daemon, %n is its name; may be repeated\n"
     "  --with-jobs       kill the node's jobs too: the machine is gone, not only its agent\n\n"
     "start returns when a controller leads and every node is idle. `leader` prints the name of the one that leads.\n"
     "`controllers N` adds or removes controllers while all runs. `eval \"$(spur sandbox env)\"` points this shell's commands at it.\n";
@@ -342,6 +343,7 @@ int cmd_sandbox(int argc, char **argv)
     int rc;
 
     str_init(&s.extra);
+    str_init(&s.spur);
     for (int i = 2; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         bool fine = true;
@@ -358,6 +360,7 @@ int cmd_sandbox(int argc, char **argv)
         else if (!strcmp(argv[i], "--conf")) s.conf = value;
         else if (!strcmp(argv[i], "--at")) s.at = value;
         else if (!strcmp(argv[i], "--set")) str_addf(&s.extra, "%s\n", value);
+        else if (!strcmp(argv[i], "--spur")) str_addf(&s.spur, "%s\n", value);
         else fine = false;
         if (!fine) {
             fprintf(stderr, "spur sandbox: %s: no such option, or its value is missing\n%s", argv[i], usage);
@@ -393,5 +396,6 @@ int cmd_sandbox(int argc, char **argv)
     else
         fputs(usage, (rc = strcmp(verb, "--help") && strcmp(verb, "-h")) ? stderr : stdout);
     str_fini(&s.extra);
+    str_fini(&s.spur);
     return rc ? 1 : 0;
 }

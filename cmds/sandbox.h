@@ -22,6 +22,7 @@ struct sandbox {
     uint32_t controllers, nodes, cpus;
     const char *gpus, *conf, *at;   /* --gpus, --conf, --at; NULL: none */
     struct str extra;               /* --set lines */
+    struct str spur;                /* --spur lines, %n not yet replaced */
 };
 
 /* ---- sandbox_conf.c: files ---- */

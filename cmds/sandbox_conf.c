@@ -322,6 +322,11 @@ static int conf_for(const struct sandbox *s, const char *name, bool is_controlle
              is_controller ? "" : "/", is_controller ? "" : name, s->dir, name);
     if (s->topology[0])
         str_addf(&spur, "emulate_topology = \"%s\"\n", s->topology);
+    for (const char *at = s->spur.text; *at; at++)
+        if (at[0] == '%' && at[1] == 'n')
+            str_add(&spur, name), at++;
+        else
+            str_add_char(&spur, *at);
     snprintf(path, sizeof path, "%s/etc/%s/spur.conf", s->dir, name);
     rc = sandbox_file_put(path, spur.text, err);
     str_fini(&spur);

@@ -7,6 +7,7 @@
  *     settings.c   what is taken from slurm.conf                launch.c     credential -> order
  *     inventory.c  hardware                                     steps.c      what runs here, its supervisors, adoption, kills
  *     node.c       the connection to the leader                 spool.c      reports on disk until acknowledged
+ *     gpus.c       the probe of the GPUs                        health.c     HealthCheckProgram
  *     emulate.c    scripted jobs                                seen.c       fence and attempts, on disk
  */
 #ifndef AGENT_INSIDE_H
@@ -33,6 +34,8 @@
 
 struct agent;
 struct identity;
+struct probe;
+struct rig;
 
 /* One step of one job on one node, from the launch until its container is empty and that is on disk. */
 enum step_phase { STEP_CHECKING, STEP_STARTING, STEP_RUNNING, STEP_ENDED, STEP_GONE };
@@ -78,7 +81,7 @@ struct agent {
     uv_loop_t *loop;
     struct settings *set;
     struct spur_host host;
-    struct loaded *auth, *sw, *gpu;
+    struct loaded *auth, *sw;
     struct rpc *rpc;
     struct pool pool;
     struct spool *spool;
@@ -91,6 +94,13 @@ struct agent {
     int64_t  start_wall_ms;
     Wire__NodeInventory **inventories;
     struct spur_gpu *gpus; uint32_t gpu_count;
+    struct probe *probe;            /* gpus.c; NULL: none runs */
+    struct rig *printed;            /* of spurd -C */
+    struct taking *taking; bool take_again;         /* inventory.c: one at a time */
+    uv_timer_t gpu_timer;           /* when the GPUs are looked at again after a watch that broke */
+    struct health *health;          /* health.c: HealthCheckProgram; NULL: none */
+    /* What is wrong with the node, each "" when nothing: of the inventory, of the watched GPUs (with their numbers), of HealthCheckProgram. */
+    char     scan_fault[240], gpu_fault[240], program_fault[240]; uint64_t gpu_faulty;
     Wire__DeviceTable *devices;     /* of all its nodes; NULL: no GPU with a number */
     uv_signal_t signals[5];
     const char *log_path;           /* -L */
@@ -136,6 +146,10 @@ void emulate_free(struct agent_step *s);
 
 /* inventory.c */
 void inventory_take(struct agent *a, void (*then)(struct agent *a));
+void inventory_tell(struct agent *a);                       /* registers again all nodes that are registered */
+/* The watch of the GPUs: devices with a fault and the words for it, NULL: all are well. A change is told to the leader at once. */
+void inventory_health(struct agent *a, uint64_t faulty, const char *text);
+void inventory_program(struct agent *a, const char *text);  /* HealthCheckProgram's word; NULL: all is well */
 void inventory_free(struct agent *a);
 int  inventory_print(const char *name);                     /* spurd -C */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inventory.c - what the node registers with: machine, GPUs and their links, kernel, boot.
+/* inventory.c - what the node registers with: machine, GPUs and their links, kernel, boot; and what is wrong with it.
  *
- * Taken at start and when the configuration changes, on libuv's pool: a vendor's library may take seconds. With emulated hardware (sandboxes,
- * --emulate) the NodeLine of slurm.conf is the machine, and gres.conf's devices need not exist.
+ * Taken at start and when the configuration changes: the processors by a helper (on libuv's pool, which waits for it), the GPUs by the probe. With
+ * emulated hardware (sandboxes, --emulate) the NodeLine of slurm.conf is the machine, and gres.conf's devices need not exist. A node with a
+ * fault registers all the same: the leader drains it with the words given here, and lifts the drain when they are gone.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +14,19 @@
 #include <unistd.h>
 
 #include "agent/container.h"
+#include "agent/gpus.h"
 #include "agent/hardware.h"
 #include "agent/inside.h"
 #include "hardware/rig.h"
 
 #define HARDWARE_DEADLINE_MS 20000
-#define SCAN_ROOM 256
 
 struct taking {
     uv_work_t work;
     struct agent *agent;
     void (*then)(struct agent *a);
     struct hardware hardware;
-    struct spur_gpu *gpus; uint32_t gpu_count;
+    struct rows rows;               /* of the probe */
     struct rig rig;             /* its GPUs by index, with their links; network devices */
     Wire__DeviceTable *devices;     /* of the rig: one for all nodes of this process */
     struct spur_error fault;        /* the scan's refusal: the node drains with it */
@@ -129,28 +130,6 @@ static Wire__DeviceTable *devices_make(const struct rig *m)
     return w;
 }
 
-/* The rows that are GPUs with a number, in its order; false when the numbers have a gap (then nothing can be said by index). */
-static bool rig_take(struct rig *m, const struct spur_gpu *rows, uint32_t count)
-{
-    uint32_t wanted = 0;
-
-    for (uint32_t i = 0; i < count; i++)
-        wanted += !strcmp(rows[i].name, "gpu") && !(rows[i].flags & SPUR_GPU_COUNT_ONLY);
-    for (uint32_t index = 0; index < wanted; index++) {
-        uint32_t i = 0;
-
-        while (i < count && (strcmp(rows[i].name, "gpu") || rows[i].flags & SPUR_GPU_COUNT_ONLY || rows[i].index != index))
-            i++;
-        if (i == count) {
-            m->gpu_count = 0;
-            return false;
-        }
-        *rig_gpu_add(m) = rows[i];
-    }
-    rig_paths(m->gpus, m->gpu_count);
-    return true;
-}
-
 /* "node12": 11, so that the nodes of a sandbox, each with an agent of its own, fall into domains as their numbers say. */
 static size_t node_number(const char *name)
 {
@@ -197,8 +176,8 @@ static Wire__NodeInventory *inventory_make(const struct agent *a, size_t i, cons
     inv->mem_mib = emulated ? node->mem_mib : h->mem_mib;
     inv->tmp_mib = emulated ? node->tmp_mib : h->tmp_mib;
     if (!a->is_emulated)
-        gres_found(inv, t->gpus, t->gpu_count);
-    if (emulated)
+        gres_found(inv, t->rows.list, t->rows.count);
+    if (emulated && !t->fault.code && !settings_autodetect(a->set))
         gres_configured(inv, node);
     inv->devices = t->devices;
     inv->fabric = emulated ? emulated_fabric(&t->rig, a->is_emulated ? i : node_number(inv->name)) : t->rig.gpu_count ? mem_copy(t->rig.gpus[0].fabric) : NULL;
@@ -215,8 +194,6 @@ static Wire__NodeInventory *inventory_make(const struct agent *a, size_t i, cons
     inv->boot_id = mem_copy(boot_id());
     inv->hostname = mem_copy(a->set->host);
     inv->addr = mem_copy(node->addr);
-    if (t->fault.code)
-        inv->fault = mem_copy(t->fault.text);
     return inv;
 }
 
@@ -258,105 +235,219 @@ void inventory_free(struct agent *a)
     a->gpu_count = 0;
 }
 
-/* ---- on the pool ---- */
+/* ---- taking it ---- */
 
-static void scan_gpus(struct taking *t)
+/* The whole truth about what is wrong, into every inventory of this process. */
+static void faults_put(struct agent *a)
 {
-    const struct agent *a = t->agent;
-    const struct settings *set = a->set;
-    const struct spur_gpu_ops *ops = loader_ops(a->gpu);
-    struct spur_gres_line *lines = mem_array(set->gres_line_count + 1, sizeof *lines);
-    struct str *files = mem_array(set->gres_line_count + 1, sizeof *files), *counts = mem_array(set->gres_line_count + 1, sizeof *counts);
-    struct spur_gpu_found found = { .size = sizeof found, .gpu_size = sizeof(struct spur_gpu), .room = SCAN_ROOM };
-    int rc;
+    const char *text = a->scan_fault[0] ? a->scan_fault : a->gpu_fault[0] ? a->gpu_fault : a->program_fault[0] ? a->program_fault : NULL;
 
-    for (size_t i = 0; i < set->gres_line_count; i++) {
-        const struct config_gres_line *from = &set->gres_lines[i];
+    for (size_t i = 0; a->inventories && i < a->count; i++) {
+        Wire__NodeInventory *inv = a->inventories[i];
 
-        str_init(&files[i]);
-        str_init(&counts[i]);
-        if (from->files)
-            hostlist_print(from->files, &files[i]);
-        if (from->count_set)
-            str_addf(&counts[i], "%llu", (unsigned long long)from->count);
-        lines[i] = (struct spur_gres_line){ .name = from->name, .type = from->type, .file = from->files && !from->files_are_one ? files[i].text : NULL,
-                                            .multiple_files = from->files && from->files_are_one ? files[i].text : NULL, .cores = from->cores,
-                                            .links = from->links, .flags = from->flags, .count = from->count_set ? counts[i].text : NULL,
-                                            .source = from->file, .line = from->line };
+        free(inv->fault);
+        inv->fault = mem_copy(text);
+        inv->has_fault_mask = a->gpu_faulty != 0;
+        inv->fault_mask = a->gpu_faulty;
     }
-    do {
-        free(found.gpus);
-        found.gpus = mem_array(found.room, sizeof *found.gpus);
-        rc = ops->scan(a->gpu->self, lines, (uint32_t)set->gres_line_count, sizeof *lines, "", set->emulate_hardware, &found, &t->fault);
-        if (rc != SPUR_ELIMIT || found.count <= found.room)
-            break;
-        found.room = found.count;
-    } while (found.room < 65536);
-    if (rc == 0) {
-        t->gpus = found.gpus;
-        t->gpu_count = found.count;
-        t->fault.code = 0;
-    } else {
-        free(found.gpus);
-    }
-    for (size_t i = 0; i < set->gres_line_count; i++) {
-        str_fini(&files[i]);
-        str_fini(&counts[i]);
-    }
-    free(files);
-    free(counts);
-    free(lines);
 }
 
-static void taking_work(uv_work_t *w)
+void inventory_tell(struct agent *a)
 {
-    struct taking *t = w->data;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->nodes[i].registered)
+            node_register(&a->nodes[i]);
+}
 
-    if (!t->agent->set->emulate_hardware)
-        hardware_ask(&t->hardware, HARDWARE_DEADLINE_MS);
-    if (t->agent->gpu)
-        scan_gpus(t);
-    if (t->fault.code)
+static void fault_change(struct agent *a, char *kept, size_t size, const char *text, bool more)
+{
+    if (!strcmp(kept, text ? text : "") && !more)
         return;
-    if (t->agent->set->emulate_topology) {
-        if (rig_read(t->agent->set->emulate_topology, &t->rig, &t->fault) < 0)
-            spur_context(&t->fault, "emulate_topology");
-    } else {
-        t->rig.cores_per_socket = t->agent->set->emulate_hardware ? t->agent->set->nodes[0].cores_per_socket : t->hardware.cores_per_socket;
-        rig_take(&t->rig, t->gpus, t->gpu_count);
-    }
+    if (text && strcmp(kept, text))
+        log_line(SPUR_LOG_ERROR, "health: %s", text);
+    else if (!text)
+        log_line(SPUR_LOG_INFO, "health: all is well again");
+    snprintf(kept, size, "%s", text ? text : "");
+    faults_put(a);
+    inventory_tell(a);
 }
 
-static void taking_done(uv_work_t *w, int status)
+void inventory_health(struct agent *a, uint64_t faulty, const char *text)
 {
-    struct taking *t = w->data;
+    bool more = faulty != a->gpu_faulty;
+
+    a->gpu_faulty = faulty;
+    fault_change(a, a->gpu_fault, sizeof a->gpu_fault, text, more);
+}
+
+void inventory_program(struct agent *a, const char *text)
+{
+    fault_change(a, a->program_fault, sizeof a->program_fault, text, false);
+}
+
+/* Everything has been asked. */
+static void taking_over(struct taking *t)
+{
     struct agent *a = t->agent;
 
-    (void)status;
     inventory_free(a);
+    a->taking = NULL;
     a->devices = t->devices = devices_make(&t->rig);
     a->inventories = mem_array(a->count + 1, sizeof *a->inventories);
     for (size_t i = 0; i < a->count; i++)
         a->nodes[i].inventory = a->inventories[i] = inventory_make(a, i, t);
     if (t->fault.code)
         log_line(SPUR_LOG_ERROR, "inventory: %s", t->fault.text);
-    a->gpus = mem_copy_bytes(t->gpus, t->gpu_count * sizeof *t->gpus);
-    a->gpu_count = t->gpu_count;
-    free(t->gpus);
+    snprintf(a->scan_fault, sizeof a->scan_fault, "%s", t->fault.code ? t->fault.text : "");
+    a->gpu_faulty = 0;
+    a->gpu_fault[0] = '\0';
+    faults_put(a);
+    a->gpus = t->rows.count ? mem_copy_bytes(t->rows.list, t->rows.count * sizeof *t->rows.list) : NULL;
+    a->gpu_count = t->rows.count;
+    scan_rows_fini(&t->rows);
     rig_fini(&t->rig);
-    if (!a->is_stopping)
+    if (!a->is_stopping) {
         t->then(a);
+        if (a->take_again)
+            inventory_take(a, inventory_tell);
+    }
+    a->take_again = false;
     free(t);
+}
+
+static void probed(struct agent *a, struct gpus_answer *take)
+{
+    struct taking *t = a->taking;
+    const struct settings *set = a->set;
+
+    t->fault = take->fault;
+    t->rows = take->rows;
+    t->rig = take->rig;
+    if (!t->rig.cores_per_socket)
+        t->rig.cores_per_socket = set->emulate_hardware ? set->nodes[0].cores_per_socket : t->hardware.cores_per_socket;
+    if (!t->fault.code && rig_take(&t->rig, &t->rows))
+        rig_paths(t->rig.gpus, t->rig.gpu_count);
+    taking_over(t);
+}
+
+static void emulated_rig(struct taking *t)
+{
+    if (t->agent->set->emulate_topology && !settings_autodetect(t->agent->set) && !t->fault.code) {
+        rig_fini(&t->rig);
+        if (rig_read(t->agent->set->emulate_topology, &t->rig, &t->fault) < 0)
+            spur_context(&t->fault, "emulate_topology");
+    }
+}
+
+static void emulated_probed(struct agent *a, struct gpus_answer *take)
+{
+    struct taking *t = a->taking;
+
+    t->fault = take->fault;
+    emulated_rig(t);
+    take->fault = t->fault;
+    if (a->set->emulate_topology && !settings_autodetect(a->set) && !t->fault.code) {
+        t->rows = take->rows;
+        rig_fini(&take->rig);
+        taking_over(t);
+    } else {
+        probed(a, take);
+    }
+}
+
+static void hardware_work(uv_work_t *w)
+{
+    struct taking *t = w->data;
+
+    if (!t->agent->set->emulate_hardware)
+        hardware_ask(&t->hardware, HARDWARE_DEADLINE_MS);
+}
+
+static void hardware_done(uv_work_t *w, int status)
+{
+    struct taking *t = w->data;
+    struct agent *a = t->agent;
+    const struct settings *set = a->set;
+
+    (void)status;
+    if (a->is_stopping || a->is_emulated || !(set->gres_line_count || settings_autodetect(set) || (set->gres_types && *set->gres_types))) {
+        if (!a->is_stopping)
+            emulated_rig(t);
+        taking_over(t);
+        return;
+    }
+    gpus_ask(a, set->emulate_hardware ? emulated_probed : probed);
 }
 
 void inventory_take(struct agent *a, void (*then)(struct agent *a))
 {
-    struct taking *t = mem_alloc(sizeof *t);
+    struct taking *t;
 
+    if (a->taking) {        /* the settings have changed meanwhile: once more when this one is through */
+        a->take_again = true;
+        return;
+    }
+    t = mem_alloc(sizeof *t);
+    a->taking = t;
     t->agent = a;
     t->then = then;
     t->work.data = t;
-    uv_queue_work(a->loop, &t->work, taking_work, taking_done);
+    uv_timer_stop(&a->gpu_timer);
+    uv_queue_work(a->loop, &t->work, hardware_work, hardware_done);
+}
+
+/* ---- spurd -C ---- */
+
+static void printed(struct agent *a, struct gpus_answer *take)
+{
+    struct rig *rig = mem_alloc(sizeof *rig);
+
+    *rig = take->rig;
+    if (!take->fault.code && rig_take(rig, &take->rows))
+        rig_paths(rig->gpus, rig->gpu_count);
+    if (take->fault.code)
+        fprintf(stderr, "spurd: %s\n", take->fault.text);
+    scan_rows_fini(&take->rows);
+    a->printed = rig;
+    gpus_stop(a);
+}
+
+/* "gpu:mi250x:8", types in the order of the devices. */
+static void gres_text(const struct rig *m, struct str *out)
+{
+    for (uint32_t i = 0; i < m->gpu_count; i++) {
+        uint32_t count = 0;
+        bool is_first = true;
+
+        for (uint32_t k = 0; k < m->gpu_count; k++) {
+            bool same = !strcmp(m->gpus[k].type, m->gpus[i].type);
+
+            count += same;
+            is_first = is_first && !(same && k < i);
+        }
+        if (is_first)
+            str_addf(out, "%sgpu:%s:%u", out->len ? "," : "", m->gpus[i].type, count);
+    }
+}
+
+static struct rig *rig_of_this_host(void)
+{
+    struct settings_node node = { .gres_count = 0 };
+    struct settings set = { .nodes = &node, .autodetect = (char *)(uintptr_t)"full", .gpu_deadline_s = HARDWARE_DEADLINE_MS / 1000, .gpu_interval_s = 1 };
+    struct agent *a = mem_alloc(sizeof *a);
+    struct rig *rig;
+    uv_loop_t loop;
+
+    uv_loop_init(&loop);
+    a->loop = &loop;
+    a->set = &set;
+    a->is_stopping = true;      /* nothing is looked at again */
+    gpus_ask(a, printed);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_loop_close(&loop);
+    rig = a->printed;
+    free(a);
+    return rig;
 }
 
 int inventory_print(const char *name)
@@ -364,13 +455,26 @@ int inventory_print(const char *name)
     struct hardware h;
     struct sysinfo info;
     char host[256] = "localhost";
+    struct rig *rig = rig_of_this_host();
+    struct str gres;
 
     hardware_ask(&h, HARDWARE_DEADLINE_MS);
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
-    printf("NodeName=%s CPUs=%u Boards=%u SocketsPerBoard=%u CoresPerSocket=%u ThreadsPerCore=%u RealMemory=%llu\n", name ? name : host, h.cpus, h.boards,
-           h.sockets, h.cores_per_socket, h.threads_per_core, (unsigned long long)h.mem_mib);
+    str_init(&gres);
+    gres_text(rig, &gres);
+    printf("NodeName=%s CPUs=%u Boards=%u SocketsPerBoard=%u CoresPerSocket=%u ThreadsPerCore=%u RealMemory=%llu%s%s\n", name ? name : host, h.cpus, h.boards,
+           h.sockets, h.cores_per_socket, h.threads_per_core, (unsigned long long)h.mem_mib, gres.len ? " Gres=" : "", gres.text);
     if (sysinfo(&info) == 0)
         printf("UpTime=%ld-%02ld:%02ld:%02ld\n", info.uptime / 86400, info.uptime / 3600 % 24, info.uptime / 60 % 60, info.uptime % 60);
+    if (rig->gpu_count) {
+        str_clear(&gres);
+        rig_print(rig, &gres);
+        rig_print_gres(rig, name ? name : host, &gres);
+        printf("# for gres.conf:\n%s", gres.text);
+    }
+    str_fini(&gres);
+    rig_fini(rig);
+    free(rig);
     return 0;
 }

@@ -129,6 +129,11 @@ static char *absolute(const char *path)
     return str_take(&out);
 }
 
+const char *settings_autodetect(const struct settings *s)
+{
+    return s->emulate_hardware && !s->has_gpu_options ? NULL : s->autodetect;
+}
+
 int settings_make(const struct config *c, const char *name, const char *emulate, struct settings **out, struct spur_error *err)
 {
     struct settings *s = mem_alloc(sizeof *s);
@@ -179,6 +184,14 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     s->kill_wait_s = (uint32_t)config_number(c, CONF_KillWait);
     s->append = config_number(c, CONF_JobFileAppend) != 0;
     s->emulate_hardware = emulate || c->settings[SETTING_emulate_hardware].number != 0;
+    s->health_program = mem_copy(config_text(c, CONF_HealthCheckProgram));
+    s->health_states = mem_copy(config_text(c, CONF_HealthCheckNodeState));
+    s->health_interval_s = (uint32_t)config_number(c, CONF_HealthCheckInterval);
+    s->health_timeout_s = (uint32_t)config_number(c, CONF_HealthCheckTimeout);
+    s->gpu_deadline_s = (uint32_t)c->settings[SETTING_gpu_deadline].number;
+    s->gpu_interval_s = (uint32_t)c->settings[SETTING_gpu_interval].number;
+    for (size_t i = 0; i < c->section_count; i++)
+        s->has_gpu_options |= word_starts(c->sections[i].name, "gpu/");
     s->plugin_dir = mem_copy(config_text(c, CONF_PluginDir));
     s->spur_text = mem_copy(c->spur_text);
     s->emulate_topology = s->emulate_hardware ? absolute(config_setting(c, SETTING_emulate_topology)) : NULL;
@@ -225,6 +238,8 @@ void settings_free(struct settings *s)
     free(s->sw);
     free(s->gres_types);
     free(s->emulate_topology);
+    free(s->health_program);
+    free(s->health_states);
     free(s->autodetect);
     free(s->plugin_dir);
     free(s->spur_text);

@@ -20,7 +20,11 @@ struct settings {
     char     run_dir[256];
     uint32_t kill_wait_s;
     bool     append, emulate_hardware;
+    char    *health_program, *health_states;    /* HealthCheckProgram, NULL: none; HealthCheckNodeState */
+    uint32_t health_interval_s, health_timeout_s;
+    uint32_t gpu_deadline_s, gpu_interval_s;
     char    *autodetect;                /* AutoDetect= of gres.conf for the first node: "nvml", "full"; NULL: none, or off */
+    bool     has_gpu_options;           /* spur.conf has a section for a gpu plugin */
     char    *plugin_dir, *spur_text;    /* what the probe needs to open plugins as we would */
     char    *emulate_topology;          /* file; NULL: none */
     int      log_level;
@@ -34,6 +38,9 @@ struct settings {
     struct config_gres_line *gres_lines; size_t gres_line_count;       /* those for the first node */
 };
 
+/* What AutoDetect= comes to. With emulated hardware a node has what its line says, and hardware is looked for only where spur.conf tells a gpu plugin where
+ * to look (another root, another library). NULL: nothing is looked for. */
+const char *settings_autodetect(const struct settings *s);
 /* NAME NULL: this host's name is looked for, by NodeHostName, NodeName and NodeAddr. EMULATE: a host list, or NULL. */
 int  settings_make(const struct config *c, const char *name, const char *emulate, struct settings **out, struct spur_error *err);
 void settings_free(struct settings *s);

@@ -21,7 +21,10 @@
 
 #include "agent/agent.h"
 #include "agent/configless.h"
+#include "agent/gpus.h"
+#include "agent/health.h"
 #include "agent/inside.h"
+#include "agent/probe.h"
 #include "agent/task.h"
 #include "rpc/daemon.h"
 #include "rpc/folder.h"
@@ -58,16 +61,11 @@ static const char *host_state_dir(void *ctx) { return ((struct agent *)ctx)->set
 
 static int open_plugins(struct agent *a, const struct config *cfg, struct spur_error *err)
 {
-    int rc;
-
     a->host = (struct spur_host){ .size = sizeof a->host, .ctx = a, .log = log_text, .now_ms = host_now, .wall_ms = host_wall,
                                   .host_name = host_name, .role = host_role, .state_dir = host_state_dir };
-    if ((rc = loader_open(SPUR_KIND_auth, a->set->auth, cfg, &a->host, &a->auth, err)) < 0 ||
-        (rc = loader_open(SPUR_KIND_switch, a->set->sw, cfg, &a->host, &a->sw, err)) < 0)
-        return rc;
-    if (!a->is_emulated && (a->set->gres_line_count || (a->set->gres_types && *a->set->gres_types)))
-        rc = loader_open(SPUR_KIND_gpu, "gpu/generic", cfg, &a->host, &a->gpu, err);
-    return rc;
+    if (loader_open(SPUR_KIND_auth, a->set->auth, cfg, &a->host, &a->auth, err) < 0 || loader_open(SPUR_KIND_switch, a->set->sw, cfg, &a->host, &a->sw, err) < 0)
+        return err->code;
+    return 0;
 }
 
 /* ---- connections ---- */
@@ -101,13 +99,6 @@ static const struct rpc_events rpc_callbacks = { .message = rpc_message, .opened
 
 /* ---- configuration anew ---- */
 
-static void register_again(struct agent *a)
-{
-    for (size_t i = 0; i < a->count; i++)
-        if (a->nodes[i].registered)
-            node_register(&a->nodes[i]);
-}
-
 /* What may change while the agent runs: everything but its names, the cluster, the spool and the kinds of plugins. is_own: read from our own files. */
 static void take_config(struct agent *a, const struct config *cfg, bool is_own)
 {
@@ -134,6 +125,7 @@ static void take_config(struct agent *a, const struct config *cfg, bool is_own)
         if (!is_own) {      /* options of this node's plugins stand in this node's spur.conf */
             free(fresh->spur_text);
             fresh->spur_text = mem_copy(a->set->spur_text);
+            fresh->has_gpu_options = a->set->has_gpu_options;
         }
         fresh->emulate_hardware = a->set->emulate_hardware;
         free(fresh->emulate_topology);
@@ -145,7 +137,8 @@ static void take_config(struct agent *a, const struct config *cfg, bool is_own)
         }
         settings_free(a->set);
         a->set = fresh;
-        inventory_take(a, register_again);
+        inventory_take(a, inventory_tell);
+        health_start(a);
     }
     str_fini(&names);
 }
@@ -218,6 +211,9 @@ static void agent_stop(struct agent *a)
         node_stop(&a->nodes[i]);
         uv_close((uv_handle_t *)&a->nodes[i].timer, NULL);
     }
+    gpus_stop(a);
+    health_stop(a);
+    uv_close((uv_handle_t *)&a->gpu_timer, NULL);
     for (size_t i = 0; i < sizeof a->signals / sizeof *a->signals; i++)
         uv_close((uv_handle_t *)&a->signals[i], NULL);
     rpc_destroy(a->rpc);
@@ -323,7 +319,10 @@ static int agent_start(struct agent *a, const struct config *cfg, bool clean, st
     if ((rc = listen_local(a, err)) < 0)
         return rc;
     steps_adopt(a);
+    uv_timer_init(a->loop, &a->gpu_timer);
+    a->gpu_timer.data = a;
     inventory_take(a, dial_all);
+    health_start(a);
     return 0;
 }
 
@@ -345,7 +344,6 @@ static void agent_free(struct agent *a)
     inventory_free(a);
     seen_close(&a->seen);
     pool_stop(&a->pool);
-    loader_close(a->gpu);
     loader_close(a->sw);
     loader_close(a->auth);
     settings_free(a->set);
@@ -456,8 +454,11 @@ int spurd_main(int argc, char **argv)
     struct spur_error err = { 0 };
     struct config *cfg = NULL;
     struct agent *a;
-    int rc = options_read(argc, argv, &o);
+    int rc;
 
+    if (argc == 2 && !strcmp(argv[1], "--probe"))       /* internal: a child of spurd's own */
+        return probe_main();
+    rc = options_read(argc, argv, &o);
     if (rc)
         return rc < 0 ? 1 : 0;
     if (o.print)

@@ -19,6 +19,8 @@ int  rows_merge(const struct rows *written, const struct rows *found, const char
                 struct rows *out, struct spur_error *err);
 /* Devices with a number into the rig, in its order. False: the numbers have a gap; then nothing can be said by number, and none is taken. */
 bool rig_take(struct rig *m, const struct rows *from);
+/* PCI addresses of rows that have a device file and no address (lines of gres.conf): asked of ROOT/sys and ROOT/proc. */
+void rig_find_pci(struct rig *m, const char *root);
 /* NUMA node, cores, PCIe switch, path classes of what has a PCI address, network devices, and the cores of the machine: as another rig (by hwloc) knows them... */
 void rig_match(struct rig *m, const struct rig *known);
 uint32_t rig_nic_mbps(const char *root, const char *name);        /* Mbit/s that ROOT/sys says of it; 0 */

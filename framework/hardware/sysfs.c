@@ -262,6 +262,57 @@ static void nics_read(struct rig *m, const char *root, struct switches *switches
         qsort(m->nics, m->nic_count, sizeof *m->nics, by_name);
 }
 
+/* /dev/dri/renderD128: its folder in sysfs. */
+static void drm_find(struct spur_gpu *g, const char *root)
+{
+    char path[PATH_MAX], real[PATH_MAX];
+    const char *name = strrchr(g->file, '/');
+
+    snprintf(path, sizeof path, "%s/sys/class/drm/%.64s/device", root, name ? name + 1 : "");
+    if (!realpath(path, real) || !(name = strrchr(real, '/')) || !is_address(name + 1, strlen(name + 1)))
+        return;
+    snprintf(g->pci, sizeof g->pci, "%.15s", name + 1);
+}
+
+/* /dev/nvidia3: the driver says the minor number of each address. */
+static void nvidia_find(struct spur_gpu *g, const char *root)
+{
+    char path[PATH_MAX], line[256];
+    unsigned wanted, minor;
+    struct dirent *d;
+    DIR *dir;
+
+    if (sscanf(g->file, "/dev/nvidia%u", &wanted) != 1)
+        return;
+    snprintf(path, sizeof path, "%s/proc/driver/nvidia/gpus", root);
+    dir = opendir(path);
+    while (dir && !g->pci[0] && (d = readdir(dir))) {
+        FILE *f;
+
+        snprintf(path, sizeof path, "%s/proc/driver/nvidia/gpus/%.64s/information", root, d->d_name);
+        f = d->d_name[0] == '.' ? NULL : fopen(path, "re");
+        while (f && fgets(line, sizeof line, f))
+            if (sscanf(line, "Device Minor: %u", &minor) == 1 && minor == wanted)
+                snprintf(g->pci, sizeof g->pci, "%.19s", d->d_name);
+        if (f)
+            fclose(f);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+void rig_find_pci(struct rig *m, const char *root)
+{
+    for (uint32_t i = 0; i < m->gpu_count; i++) {
+        if (m->gpus[i].pci[0])
+            continue;
+        if (!strncmp(m->gpus[i].file, "/dev/dri/", 9))
+            drm_find(&m->gpus[i], root);
+        else
+            nvidia_find(&m->gpus[i], root);
+    }
+}
+
 void rig_from_sysfs(struct rig *m, const char *root)
 {
     struct cores *cores = mem_alloc(sizeof *cores);

@@ -123,6 +123,26 @@ static void lose_jobs(struct doing *d, struct node *n, const Wire__NodeInventory
     }
 }
 
+/* GPUs that cannot be used any more: jobs that hold one end here, and go on elsewhere as their own flags say. */
+static void lose_broken(struct doing *d, struct node *n, const Wire__NodeInventory *v)
+{
+    uint32_t count, *ids;
+
+    if (!v->fault_mask)
+        return;
+    ids = state_jobs_on(n, d->arena, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct job *j = state_job(d->s, ids[i]);
+        struct node_alloc *a = j ? job_alloc_on(j, n->index) : NULL;
+        uint64_t held = 0;
+
+        for (uint32_t k = 0; a && k < a->gres_count; k++)
+            held |= word_eq(a->gres[k].name, "gpu") ? a->gres[k].mask : 0;
+        if (held & v->fault_mask)
+            job_broken_on(d, j, (uint32_t)(a - j->allocs), v->fault && *v->fault ? v->fault : "a GPU has failed");
+    }
+}
+
 static void find_orphans(struct doing *d, struct node *n, const Wire__NodeInventory *v)
 {
     n->foreign_count = 0;
@@ -178,6 +198,7 @@ void op_register(struct doing *d, const Wire__OpRegister *o)
         lose_jobs(d, n, v, true, "the node was rebooted");
     else
         lose_jobs(d, n, v, false, "the batch script is no longer there");
+    lose_broken(d, n, v);
     find_orphans(d, n, v);
     inventory_keep(n, v, o->version);
     if (!n->last_busy_wall_s)

@@ -228,29 +228,12 @@ static bool job_survives(const struct job *j, uint32_t i)
     return j->no_kill && others && !(j->is_batch && i == 0);
 }
 
-void job_lost_on(struct doing *d, struct job *j, uint32_t i, const char *why)
+/* Again in the queue, or over, as its own flags say. */
+static void job_fall(struct doing *d, struct job *j, const char *why)
 {
-    const struct node_alloc *a = &j->allocs[i];
-    const char *name = a->node == NODE_REMOVED ? a->lost_name : d->s->nodes[a->node].conf->name;
     struct job_detail detail = { .reason = REASON_NodeDown, .text = why };
-    enum job_phase phase = job_phase(j);
-    int64_t most;
+    int64_t most = d->s->config ? config_number(d->s->config, CONF_MaxBatchRequeue) : 5;
 
-    if (a->gone)
-        return;
-    if (phase == PHASE_COMPLETING || phase == PHASE_REQUEUEING) {
-        job_node_gone(d, j, i);
-        return;
-    }
-    text_set(&j->failed_node, name);
-    if (job_survives(j, i)) {
-        steps_gone_on(d, j, a->node);
-        alloc_free(d, j, i);
-        tell(d, EV_JOB_CHANGED, j);
-        return;
-    }
-    alloc_free(d, j, i);
-    most = d->s->config ? config_number(d->s->config, CONF_MaxBatchRequeue) : 5;
     if (!j->is_batch || !j->requeue) {
         job_happens(d, j, JOB_NODE_LOST_, &detail);
         return;
@@ -260,6 +243,44 @@ void job_lost_on(struct doing *d, struct job *j, uint32_t i, const char *why)
         j->reason = REASON_JobHoldMaxRequeue;
     }
     job_happens(d, j, JOB_REQUEUE_, NULL);
+}
+
+static const char *alloc_node_name(const struct doing *d, const struct node_alloc *a)
+{
+    return a->node == NODE_REMOVED ? a->lost_name : d->s->nodes[a->node].conf->name;
+}
+
+void job_lost_on(struct doing *d, struct job *j, uint32_t i, const char *why)
+{
+    const struct node_alloc *a = &j->allocs[i];
+    enum job_phase phase = job_phase(j);
+
+    if (a->gone)
+        return;
+    if (phase == PHASE_COMPLETING || phase == PHASE_REQUEUEING) {
+        job_node_gone(d, j, i);
+        return;
+    }
+    text_set(&j->failed_node, alloc_node_name(d, a));
+    if (job_survives(j, i)) {
+        steps_gone_on(d, j, a->node);
+        alloc_free(d, j, i);
+        tell(d, EV_JOB_CHANGED, j);
+        return;
+    }
+    alloc_free(d, j, i);
+    job_fall(d, j, why);
+}
+
+void job_broken_on(struct doing *d, struct job *j, uint32_t i, const char *why)
+{
+    const struct node_alloc *a = &j->allocs[i];
+    enum job_phase phase = job_phase(j);
+
+    if (a->gone || (phase != PHASE_LAUNCHING && phase != PHASE_RUNNING))
+        return;
+    text_set(&j->failed_node, alloc_node_name(d, a));
+    job_fall(d, j, why);        /* what runs there is killed; the node gives back what it held when it says so */
 }
 
 void job_print_nodes(struct state *s, struct job *j)

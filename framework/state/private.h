@@ -92,6 +92,7 @@ struct job_detail { int32_t status; enum job_reason reason; const char *text; ui
 int  job_happens(struct doing *d, struct job *j, enum job_happening what, const struct job_detail *detail);
 int  job_start(struct doing *d, struct job *j, const Wire__OpStart *o, struct node_alloc *take_allocs, uint32_t count);
 void job_node_gone(struct doing *d, struct job *j, uint32_t alloc_index);   /* nothing of the job is alive there: frees it, ends COMPLETING with the last one */
+void job_broken_on(struct doing *d, struct job *j, uint32_t alloc_index, const char *why);    /* it cannot go on there, but is alive: ended, then as after a loss */
 void job_lost_on(struct doing *d, struct job *j, uint32_t alloc_index, const char *why);      /* the node has died under it */
 void job_print_nodes(struct state *s, struct job *j);
 void job_kill_event(struct doing *d, const struct job *j);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spur/gpu.h - the kind `gpu`: which accelerators a node has (Slurm's gres plugins with AutoDetect). ABI 0.2.
  *
- * Runs on the node when the agent takes inventory, off the loop and under a deadline: it may block. Mandatory: scan.
+ * Runs on the node in the agent's probe, a process of its own that is killed at a deadline: it may block. AutoDetect=NAME of gres.conf opens gpu/NAME, or the
+ * plugin that stands for NAME; AutoDetect=full all but gpu/generic, which reads the lines of gres.conf. Mandatory: scan.
  */
 #ifndef SPUR_GPU_H
 #define SPUR_GPU_H
@@ -54,11 +55,12 @@ struct spur_gpu_found { uint32_t size; uint32_t gpu_size; struct spur_gpu *gpus;
 struct spur_gpu_ops {
     uint32_t size;
     /* Fills found->gpus with what the lines say or the hardware shows. `root` replaces "/" in tests and sandboxes; device files need
-     * not exist when `emulate`. EINVAL with file and line for a line that contradicts itself or the node; ELIMIT with the number that
-     * would be needed in found->count when found->room is too small. */
+     * not exist when `emulate`. EINVAL with file and line for a line that contradicts itself or the node; ENOTFOUND when the driver or library of this hardware is
+     * not here, which is no fault of a node that is to have none; ELIMIT with the number that would be needed in found->count when found->room is too small. */
     int (*scan)(void *self, const struct spur_gres_line *lines, uint32_t line_count, uint32_t line_size, const char *root, bool emulate,
                 struct spur_gpu_found *found, struct spur_error *err);
-    /* 1 with one line in buf when device `index` of the last scan has a fault, else 0 with an empty text. Optional; this host does not ask yet. */
+    /* 1 with one line in buf when device `index` of the last scan has a fault, else 0 with an empty text. Asked every few
+     * seconds by the process that has scanned; a fault drains the node and ends the jobs that hold the device, 0 lifts that again. Optional. */
     int (*health)(void *self, uint32_t index, char *buf, size_t len);
 };
 

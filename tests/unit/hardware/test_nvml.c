@@ -55,7 +55,7 @@ static void scan(struct rig *m)
     ck_assert_msg(rows_scan(plugin, NULL, 0, "/nowhere", true, &rows, &err) == 0, "%s", err.text);
     ck_assert(rig_take(m, &rows));
     rig_paths(m->gpus, m->gpu_count);
-    rows_fini(&rows);
+    scan_rows_fini(&rows);
 }
 
 static const struct { const char *name; unsigned arch, gen; bool has_switch; } boards[] = {

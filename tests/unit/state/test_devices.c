@@ -205,6 +205,54 @@ START_TEST(refuses)
 }
 END_TEST
 
+/* A GPU that cannot be used any more ends the jobs that hold it, each as its own flags say; the others run on, and the node takes nobody new. */
+START_TEST(broken_devices)
+{
+    Wire__NodeInventory inventory = WIRE__NODE_INVENTORY__INIT;
+    Wire__OpRegister o = WIRE__OP_REGISTER__INIT;
+    Wire__Op op = WIRE__OP__INIT;
+    Wire__GresAlloc gres = WIRE__GRES_ALLOC__INIT, *gres_list = &gres;
+    struct stage g;
+    struct node *n;
+
+    stage_open(&g, "node n1 cpus 8 gpus 4; job 1 running n1 cores 0 gpus 0-1; job 2 running n1 cores 1 gpus 2; job 3 running n1 cores 2 gpus 3");
+    n = state_node(g.s, "n1");
+    state_job(g.s, 1)->requeue = true;
+    state_job(g.s, 2)->requeue = false;
+    inventory.name = (char *)"n1";
+    inventory.boot_id = (char *)"b";
+    gres.name = (char *)"gpu";
+    gres.has_count = gres.has_mask = 1;
+    gres.count = 4;
+    gres.mask = 15;
+    inventory.gres = &gres_list;
+    inventory.n_gres = 1;
+    o.inventory = &inventory;
+    op.register_node = &o;
+    for (uint32_t id = 1; id <= 3; id++)
+        state_job(g.s, id)->allocs[0].started = false;     /* no batch script is looked for */
+    ck_assert_int_eq(stage_op(&g, &op), 0);
+    ck_assert_ptr_null(n->reason);
+    inventory.fault = (char *)"gpu 1: Xid 79";
+    inventory.has_fault_mask = 1;
+    inventory.fault_mask = 6;
+    ck_assert_int_eq(stage_op(&g, &op), 0);
+    ck_assert_str_eq(n->reason, "gpu 1: Xid 79");
+    ck_assert_str_eq(n->reason_user, "slurm");
+    ck_assert(!node_is_usable(n));
+    ck_assert_int_eq(job_phase(state_job(g.s, 1)), PHASE_REQUEUEING);
+    ck_assert_int_eq(state_job(g.s, 2)->state, JOB_NODE_FAIL);
+    ck_assert_int_eq(job_phase(state_job(g.s, 2)), PHASE_COMPLETING);      /* until its agent has said that nothing is alive */
+    ck_assert_int_eq(state_job(g.s, 3)->state, JOB_RUNNING);
+    ck_assert_uint_eq(stage_events(&g, EV_JOB_KILL), 2);
+    ck_assert_uint_eq(n->jobs, 3);
+    ck_assert_int_eq(stage_op(&g, &op), 0);             /* said again, nothing more happens */
+    ck_assert_uint_eq(stage_events(&g, EV_JOB_KILL), 0);
+    stage_check(&g);
+    stage_close(&g);
+}
+END_TEST
+
 START_TEST(small_a_node)
 {
     /* What a node pays on top of its type's table: two pointers. */
@@ -221,6 +269,7 @@ Suite *devices_suite(void)
     tcase_add_test(t, absent_is_the_default);
     tcase_add_test(t, kept_in_snapshot);
     tcase_add_test(t, refuses);
+    tcase_add_test(t, broken_devices);
     tcase_add_test(t, small_a_node);
     suite_add_tcase(s, t);
     return s;
