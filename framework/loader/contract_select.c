@@ -554,6 +554,76 @@ static int explains(struct contract *c, struct spur_error *err)
     return 0;
 }
 
+/* A view with a serial changes by its log; another serial is another view, at the same address. */
+static int logs_are_followed(struct contract *c, struct spur_error *err)
+{
+    struct bed *b = contract_alloc(c, sizeof *b);
+    struct places *p = contract_alloc(c, sizeof *p);
+    uint32_t log[NODES * 2];
+    struct loaded *l;
+    int rc;
+
+    if ((rc = contract_open(c, &l, err)) < 0)
+        return rc;
+    bed_make(b, 6);
+    b->view.serial = UINT64_C(1) << 40;
+    b->view.log = log;
+    WISH(b)->exclusive = true;
+    for (uint32_t round = 0; round < 6; round++) {
+        rc = place(c, l, b, p, err);
+        CONTRACT_EXPECT(rc == 0, "a whole node, %u of 6 are in use: %s", round, err->text);
+        CONTRACT_EXPECT(node_of(b, p->picks[0].pick.node)->jobs == 0, "node %u is given and in use, as the log says", p->picks[0].pick.node);
+        node_use(b, p->picks[0].pick.node, 16, 4, 64000);
+        log[b->view.log_count++] = p->picks[0].pick.node;
+        b->view.version++;
+    }
+    rc = place(c, l, b, p, err);
+    CONTRACT_EXPECT(rc == SPUR_ELATER, "a whole node, all are in use: %s where \"later\" is right", verdict(rc));
+    bed_make(b, 6);
+    b->view.serial = (UINT64_C(1) << 40) + 1;
+    rc = place(c, l, b, p, err);
+    CONTRACT_EXPECT(rc == 0, "another view, where all nodes are free: %s", err->text);
+    loader_close(l);
+    return 0;
+}
+
+/* What could never run on an empty cluster is what place says of the empty cluster. */
+static int could_agrees(struct contract *c, struct spur_error *err)
+{
+    struct bed *b = contract_alloc(c, sizeof *b);
+    struct places *p = contract_alloc(c, sizeof *p);
+    const struct spur_select_ops *ops;
+    struct loaded *l;
+    uint64_t seed = 21;
+    int rc;
+
+    if ((rc = contract_open(c, &l, err)) < 0)
+        return rc;
+    ops = loader_ops(l);
+    if (!SPUR_HAS(ops, could))
+        return CONTRACT_SKIP;
+    for (uint32_t round = 0; round < 400; round++) {
+        struct spur_error why = { 0 };
+        int never;
+
+        bed_make(b, 1 + contract_random(&seed) % 8);
+        WISH(b)->min_nodes = WISH(b)->max_nodes = 1 + contract_random(&seed) % 9;
+        WISH(b)->tasks = WISH(b)->min_nodes * (1 + contract_random(&seed) % 6);
+        WISH(b)->tasks_set = true;
+        WISH(b)->cpus_per_task = 1 + contract_random(&seed) % 10;
+        b->wishes[0].gres = (struct spur_gres_ask){ .name = "gpu", .type = "", .per_node = contract_random(&seed) % 6 };
+        WISH(b)->gres_count = b->wishes[0].gres.per_node > 0;
+        changed(l, b, NULL, 0);
+        never = ops->could(l->self, &b->view, &b->ask.ask, &why);
+        rc = place(c, l, b, p, err);
+        CONTRACT_EXPECT(spur_select_is_never(rc) == spur_select_is_never(never), "round %u: could says %s and place, of the empty cluster, %s", round, verdict(never), verdict(rc));
+        CONTRACT_EXPECT(never == 0 || why.text[0], "could says never without a sentence");
+        err->code = 0;
+    }
+    loader_close(l);
+    return 0;
+}
+
 const struct contract_case contract_select[] = {
     { "the right answer to plain wishes", answers },
     { "nodes of low weight first", light_nodes_first },
@@ -562,4 +632,6 @@ const struct contract_case contract_select[] = {
     { "random jobs on random clusters", random_jobs },
     { "the same again from another instance", same_again },
     { "explain is one line in its buffer", explains },
+    { "a view's log is followed", logs_are_followed },
+    { "could agrees with place", could_agrees },
     { 0 } };

@@ -19,7 +19,7 @@
 #include "quality.h"
 #include "said.h"
 
-#define GIVE_TRIES 16u                  /* nodes that turn out not to suit when cores and devices are counted out */
+#define GIVE_TRIES 256u                 /* nodes that turn out not to suit when cores and devices are counted out */
 
 struct topo {
     const struct spur_host *host;
@@ -30,7 +30,7 @@ struct topo {
     struct class_fit { struct topo_fit fit; enum topo_why why; } *classes; uint32_t class_room;    /* of one decision: what a node of each class can hold */
     uint32_t whys[TOPO_WHY_COUNT];      /* how many nodes of this decision failed why */
     uint32_t allowed;
-    uint32_t banned[GIVE_TRIES], banned_count;
+    uint64_t *banned; uint32_t banned_words, banned_count;     /* such nodes of this decision; words of 0 while there are none */
     struct topo_said said;              /* of the last placement */
 };
 
@@ -92,10 +92,24 @@ static bool is_allowed(const struct spur_ask *a, uint32_t node)
 
 static bool is_banned(const struct topo *topo, uint32_t node)
 {
-    for (uint32_t i = 0; i < topo->banned_count; i++)
-        if (topo->banned[i] == node)
-            return true;
-    return false;
+    return topo->banned_count && node / 64 < topo->banned_words && topo->banned[node / 64] >> node % 64 & 1;
+}
+
+static bool ban(struct topo *topo, uint32_t node)
+{
+    if (node / 64 >= topo->banned_words) {
+        uint32_t words = node / 64 + 64;
+        uint64_t *more = realloc(topo->banned, words * sizeof *more);
+
+        if (!more)
+            return false;
+        memset(more + topo->banned_words, 0, (words - topo->banned_words) * sizeof *more);
+        topo->banned = more;
+        topo->banned_words = words;
+    }
+    topo->banned[node / 64] |= UINT64_C(1) << node % 64;
+    topo->banned_count++;
+    return true;
 }
 
 /* Does the answer for one node of a class hold for all of it? */
@@ -123,7 +137,7 @@ static void fits_make(struct topo *topo, struct topo_ask *t, const struct spur_v
         if (known && known->why != TOPO_WHY_COUNT) {
             topo->allowed++;
             topo->whys[known->why]++;
-            if (known->why == TOPO_FITS && !(topo->banned_count && !empty && is_banned(topo, i))) {
+            if (known->why == TOPO_FITS && !(!empty && is_banned(topo, i))) {
                 *f = known->fit;
                 f->node = i;
                 f->rank = (f->rank & ~(uint64_t)UINT32_MAX) | i;
@@ -142,7 +156,7 @@ static void fits_make(struct topo *topo, struct topo_ask *t, const struct spur_v
             known->fit = *f;
         }
         topo->whys[why]++;
-        if (why == TOPO_FITS && !(topo->banned_count && !empty && is_banned(topo, n->index)))
+        if (why == TOPO_FITS && !(!empty && is_banned(topo, n->index)))
             room->at[n->index] = ++room->fit_count;
     }
 }
@@ -394,6 +408,45 @@ static bool surely(struct topo *topo, struct topo_ask *t, const struct spur_view
     return have >= nodes;
 }
 
+/* --gres-flags=enforce-binding: has any node, when empty, the cores asked for near to the GPUs asked for? Counted out on one node of each class. */
+static bool could_bind(struct topo *topo, struct topo_ask *t, const struct spur_view *view, struct topo_index *x)
+{
+    for (uint32_t c = 0; c < x->class_count; c++) {
+        uint32_t node = x->classes[c].count ? topo_class_next(x, &x->classes[c], 0, t->a.allowed, t->a.node_words) : UINT32_MAX;
+        struct topo_fit f = { .rows = &topo->room.limits[0] };
+        struct spur_gres_view gres[TOPO_KEY_GRES];
+        struct spur_node_view empty;
+        uint64_t free[64], cores[64];
+        struct spur_node_pick pick = { .cores = cores, .core_words = 64 };
+        uint32_t devices[TOPO_ROWS_MAX] = { 0 }, all;
+
+        if (node == UINT32_MAX || topo_fit_node(t, spur_view_node(view, node), true, &f) != TOPO_FITS)
+            continue;
+        memset(&empty, 0, sizeof empty);
+        memcpy(&empty, spur_view_node(view, node), view->node_size < sizeof empty ? view->node_size : sizeof empty);
+        if (empty.core_words > 64 || empty.gres_count > TOPO_KEY_GRES)
+            return true;
+        all = empty.sockets * empty.cores_per_socket;
+        for (uint32_t w = 0; w < 64; w++)
+            free[w] = w * 64 + 64 <= all ? ~UINT64_C(0) : w * 64 >= all ? 0 : (UINT64_C(1) << all % 64) - 1;
+        for (uint32_t i = 0; i < empty.gres_count; i++) {
+            memcpy(&gres[i], topo_gres(&empty, i), empty.gres_size < sizeof gres[i] ? empty.gres_size : sizeof gres[i]);
+            gres[i].free_mask = gres[i].all_mask;
+            gres[i].used = 0;
+        }
+        empty.core_free = free;
+        empty.cpus_free = empty.cpus;
+        empty.mem_free = empty.mem_total;
+        empty.gres = gres;
+        empty.gres_size = sizeof gres[0];
+        for (uint32_t i = 0; i < t->row_count; i++)
+            devices[i] = t->rows[i].of_job ? (uint32_t)((t->rows[i].ask->per_job + t->a.max_nodes - 1) / t->a.max_nodes) : 0;
+        if (topo_give(t, &empty, t->a.tasks_per_node ? t->a.tasks_per_node : 1, devices, &pick))
+            return true;
+    }
+    return false;
+}
+
 /* 0: the empty cluster could hold it. */
 static int could(struct topo *topo, struct topo_ask *t, const struct spur_view *view, struct topo_index *x, struct spur_error *err)
 {
@@ -402,6 +455,9 @@ static int could(struct topo *topo, struct topo_ask *t, const struct spur_view *
     uint32_t which = 0, most = a->max_nodes < view->node_count ? a->max_nodes : view->node_count, row = 0;
     uint32_t gpus = gpus_wanted(t, a->tasks, 1, &row);
 
+    if (x && (a->gres_flags & SPUR_GRES_ENFORCE_BINDING) && !could_bind(topo, t, view, x))
+        return spur_fail(err, SPUR_ENEVER, "no allowed node has %u CPUs near to the GPUs asked for (--gres-flags=enforce-binding)",
+                         a->cpus_per_task > a->min_cpus_node ? a->cpus_per_task : a->min_cpus_node);
     if (x && !a->required && !a->contiguous && !(a->tasks_set && a->tasks < a->min_nodes)) {
         uint32_t spread = gpus ? (gpus + 7) / 8 : 1;        /* a second guess; which numbers are tried is a matter of speed alone */
 
@@ -467,6 +523,8 @@ static int topo_begin(struct topo *topo, struct topo_ask *t, const struct spur_v
     if (!SPUR_HAS(topo->host, score) || !topo->host->score(topo->host->ctx, &t->scorer, &t->scorer_self))
         t->scorer = NULL;
     topo_qualities_check(&topo->qualities, t);
+    if (topo->banned_count)
+        memset(topo->banned, 0, topo->banned_words * sizeof *topo->banned);
     topo->banned_count = 0;
     *x = topo_index_of(&topo->indexes, view);       /* NULL: every node is looked at */
     for (uint32_t i = 0; !*x && i < view->node_count; i++)
@@ -497,9 +555,9 @@ again:
     if ((rc = nodes_choose(topo, &t, view, x)) != 0) {
         if (rc == SPUR_ELATER)
             return spur_fail(err, SPUR_ELATER, "enough is free, but not under so few switches or in such segments");
-        if (topo->banned_count)
-            return spur_fail(err, SPUR_ELATER, "what is free does not suit all that is asked together");
-        return (rc = could(topo, &t, view, x, err)) < 0 ? rc : spur_fail(err, SPUR_ELATER, "not enough free resources at present");
+        if ((rc = could(topo, &t, view, x, err)) < 0)
+            return rc;
+        return spur_fail(err, SPUR_ELATER, topo->banned_count ? "what is free does not suit all that is asked together" : "not enough free resources at present");
     }
     if (room->count > out->pick_room)
         return spur_fail(err, SPUR_ELIMIT, "select/topo: %u nodes chosen, the caller has room for %u", room->count, out->pick_room);
@@ -514,9 +572,8 @@ again:
         if (topo_give(&t, n, room->tasks[i], room->devices[i], pick))
             continue;
         /* Counts were enough and places are not: bound cores, kinds of devices that exclude each other. Another node may do. */
-        if (topo->banned_count == GIVE_TRIES)
+        if (topo->banned_count == GIVE_TRIES || !ban(topo, n->index))
             return spur_fail(err, SPUR_ELATER, "node %s: what is free does not suit all that is asked of it together", n->name);
-        topo->banned[topo->banned_count++] = n->index;
         goto again;
     }
     out->pick_count = room->count;
@@ -563,6 +620,7 @@ static void topo_close(void *self)
     topo_net_fini(&topo->net);
     topo_qualities_fini(&topo->qualities);
     free(topo->classes);
+    free(topo->banned);
     free(topo);
 }
 

@@ -246,9 +246,11 @@ START_TEST(binding_is_enforced)
     ck_assert_uint_eq(c->picks[0].gres[0].mask, 0x30);
     ck_assert_uint_eq(c->picked[0] & 0xffff, 0);
     c->ask.cpus_per_task = 9;       /* two GPUs have eight cores near to them */
-    ck_assert_int_ne(place(c), 0);
+    ck_assert_int_eq(place(c), SPUR_ENEVER);
     c->allowed[0] = 3;
-    ck_assert_int_ne(place(c), 0);
+    ck_assert_int_eq(place(c), SPUR_ENEVER);
+    c->ask.cpus_per_task = 8;
+    ck_assert_int_eq(place(c), 0);
     free(c);
 }
 END_TEST
