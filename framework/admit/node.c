@@ -14,10 +14,25 @@
 #define TEXT_MAX   1024u
 #define STEPS_MAX  100000u
 #define GRES_MAX   1024u
-#define LINKS_MAX  8192u
+#define DEVICES_MAX 64u
 #define NODES_MAX  100000u
 
 static bool text_fits(const char *text) { return !text || strlen(text) <= TEXT_MAX; }
+
+/* Its size only; what it says is checked where it is kept. */
+static bool devices_fit(const Wire__DeviceTable *t)
+{
+    if (t->n_mbps > DEVICES_MAX * DEVICES_MAX || t->n_links > DEVICES_MAX * DEVICES_MAX || t->n_numa > DEVICES_MAX || t->n_socket > DEVICES_MAX || t->n_pcie_switch > DEVICES_MAX ||
+        t->n_card > DEVICES_MAX || t->n_near_cores > DEVICES_MAX || t->n_nics > DEVICES_MAX)
+        return false;
+    for (size_t i = 0; i < t->n_near_cores; i++)
+        if (!text_fits(t->near_cores[i]))
+            return false;
+    for (size_t i = 0; i < t->n_nics; i++)
+        if (!text_fits(t->nics[i]->name))
+            return false;
+    return true;
+}
 
 static const char *inventory_fault(const Wire__NodeInventory *n)
 {
@@ -25,8 +40,12 @@ static const char *inventory_fault(const Wire__NodeInventory *n)
         return "a text of more than 1024 characters";
     if (n->n_steps > STEPS_MAX)
         return "more than 100000 steps";
-    if (n->n_gres > GRES_MAX || n->n_links > LINKS_MAX)
+    if (n->n_gres > GRES_MAX)
         return "more than 1024 devices";
+    if (n->devices && !devices_fit(n->devices))
+        return "a device table of more than 64 devices, or with a text of more than 1024 characters";
+    if (!text_fits(n->fabric))
+        return "a text of more than 1024 characters";
     for (size_t i = 0; i < n->n_gres; i++)
         if (!text_fits(n->gres[i]->name) || !text_fits(n->gres[i]->type))
             return "a text of more than 1024 characters";

@@ -58,6 +58,7 @@ static bool from_hwloc(struct hardware *h)
     int n[3];
     static const hwloc_obj_type_t types[3] = { HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE, HWLOC_OBJ_PU };
 
+    setenv("HWLOC_COMPONENTS", "-opencl,-gl,-cuda,-nvml,-rsmi,-levelzero", 0);      /* no vendor's library for counting cores */
     for (int i = 0; names[i] && !lib; i++)
         lib = dlopen(names[i], RTLD_NOW);
     if (!lib)

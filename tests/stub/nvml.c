@@ -9,11 +9,12 @@
  *     fabric A HEX CLIQUE     32 digits of the cluster
  *     mig A NAME GI CI        A is in MIG mode and has this instance
  *     fail FUNCTION CODE      it returns CODE       (for links of switches: fail nvmlDeviceGetNvLinkRemoteDeviceType 3)
- *     hang FUNCTION           it never returns
+ *     hang FUNCTION           it never returns; crash FUNCTION: it ends the process
  *     xid A NUMBER            an event, once; lost A: the GPU has fallen off the bus
  *
  * The file is read anew at each call, so a test changes the hardware by writing to it.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,8 @@ static int look(const char *function)
         } else if (sscanf(line, "hang %63s", word2) == 1 && !strcmp(word2, function)) {
             for (;;)
                 pause();
+        } else if (sscanf(line, "crash %63s", word2) == 1 && !strcmp(word2, function)) {
+            kill(getpid(), SIGKILL);        /* no core, no handler of a sanitizer */
         } else if (sscanf(line, "xid %u %u", &a, &c) == 2 && a < GPUS && now.xid_count < 64) {
             now.xid_gpu[now.xid_count] = a;
             now.xids[now.xid_count++] = c;

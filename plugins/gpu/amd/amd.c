@@ -162,7 +162,7 @@ static int row_make(struct scan *s, uint32_t i, const char *root, bool emulate)
     snprintf(row->file, sizeof row->file, "/dev/dri/renderD%u", n->render_minor);
     snprintf(path, sizeof path, "%s%s", root, row->file);
     if (!emulate && stat(path, &st) < 0)
-        return spur_fail(s->err, SPUR_ENOTFOUND, "KFD node %u: %s: %s", n->number, path, strerror(errno));
+        return spur_fail(s->err, SPUR_EIO, "KFD node %u: %s: %s", n->number, path, strerror(errno));
     /* the driver puts the number of a partition above the 16 bits of the address */
     snprintf(row->pci, sizeof row->pci, "%04x:%02x:%02x.%x", n->domain, n->location_id >> 8 & 0xff, n->location_id >> 3 & 0x1f, n->location_id & 7);
     if (n->unique_id)

@@ -243,7 +243,7 @@ static int file_check(struct scan *s, const char *file)
     snprintf(path, sizeof path, "%.250s%s", s->root, file);
     if (s->emulate || stat(path, &st) == 0)
         return 0;
-    return spur_fail(s->err, SPUR_ENOTFOUND, "%s: %s", path, strerror(errno));
+    return spur_fail(s->err, SPUR_EIO, "%s: %s", path, strerror(errno));     /* not ENOTFOUND: the GPU is there */
 }
 
 static struct spur_gpu *row_add(struct scan *s, unsigned i, struct nvml_device *handle, const char *uuid)
