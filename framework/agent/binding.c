@@ -104,6 +104,9 @@ void binding_init(struct binding *b, const Wire__StepOrder *order)
     for (size_t i = 0; i < order->n_gpus; i++) {
         const Wire__OrderGpu *g = order->gpus[i];
 
+        for (uint32_t k = 0; k < node.device_count; k++)
+            if (devices[k].index == g->index && g->n_mbps >= 64)
+                devices[k].mbps = g->mbps;
         if (!cores.bits || g->index >= 64 || !g->cores || !*g->cores || near[g->index].words)
             continue;
         bitmap_init(&near[g->index], cores.bits);

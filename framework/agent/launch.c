@@ -108,6 +108,8 @@ static void order_gpus(const struct agent *a, Wire__StepOrder *o)
         row->file = (char *)(uintptr_t)g->file;
         row->cores = (char *)(uintptr_t)g->cores;
         row->uuid = (char *)(uintptr_t)g->uuid;
+        row->mbps = (uint32_t *)(uintptr_t)g->mbps;
+        row->n_mbps = SPUR_GPU_MAX;
         o->gpus[o->n_gpus++] = row;
     }
 }

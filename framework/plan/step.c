@@ -5,15 +5,19 @@
  * them. As in Slurm a step takes its nodes whole, unless --exact or --cpus-per-task (which implies it) narrows it to what its tasks need; memory
  * then follows its share of the CPUs when the user names none, so that steps with --exact run side by side. Devices that the step does
  * not ask for are inherited and shared: all of the job's that no other step has asked for by itself.
+ * Of those it asks for it gets the best joined.
  * Tasks go block-wise: one on each node first, then the first nodes are filled; --distribution=cyclic deals them out in turn.
  *
  * SPUR_ELATER: would fit once other steps have ended (srun waits, as Slurm's does); the sentence names the resource that is missing.
  */
 #include <string.h>
+#include <spur/score.h>
 
 #include "base/hostlist.h"
 #include "base/str.h"
 #include "plan/plan.h"
+
+#define SETS_OF 12                  /* devices of which every set is looked at: 4,096 */
 
 struct slot {                       /* one node of the job as this step sees it */
     const struct node_alloc *alloc;
@@ -53,6 +57,35 @@ static uint64_t lowest_bits(uint64_t mask, uint64_t n)
         mask &= mask - 1;
     }
     return out;
+}
+
+/* The n of `mask` that are joined best, as far as the node has told; every set is looked at, which is cheap for what one job holds on one node. */
+static uint64_t best_bits(const struct spur_device_table *table, uint64_t mask, uint64_t n)
+{
+    uint64_t best = lowest_bits(mask, n), best_mbps = 0;
+    uint8_t index[SETS_OF + 1];
+    uint32_t have = 0;
+
+    if (!table || n < 2 || (uint64_t)__builtin_popcountll(mask) <= n || __builtin_popcountll(mask) > SETS_OF || (table->count < 64 && mask >> table->count))
+        return best;
+    for (uint64_t bits = mask; bits; bits &= bits - 1)
+        index[have++] = (uint8_t)__builtin_ctzll(bits);
+    for (uint32_t set = 1; set < UINT32_C(1) << have; set++) {      /* rising: of equal ones the lowest stays */
+        uint64_t mbps = 0;
+
+        if ((uint64_t)__builtin_popcount(set) != n)
+            continue;
+        for (uint32_t a = set; a; a &= a - 1)
+            for (uint32_t b = a & (a - 1); b; b &= b - 1)
+                mbps += table->mbps[index[__builtin_ctz(a)] * table->count + index[__builtin_ctz(b)]];
+        if (mbps > best_mbps) {
+            best_mbps = mbps;
+            best = 0;
+            for (uint32_t a = set; a; a &= a - 1)
+                best |= UINT64_C(1) << index[__builtin_ctz(a)];
+        }
+    }
+    return best;
 }
 
 static void slot_take(struct slot *sl, const struct node_alloc *used, bool gres_too)
@@ -295,7 +328,7 @@ static void slot_give_gres(struct layout *l, struct slot *sl, Wire__NodeAlloc *w
         out->has_count = true;
         out->count = n;
         out->has_mask = g->mask != 0;
-        out->mask = lowest_bits(sl->gres_mask[k], n);
+        out->mask = strcmp(g->name, "gpu") ? lowest_bits(sl->gres_mask[k], n) : best_bits(devices_table(l->state->nodes[sl->alloc->node].devices), sl->gres_mask[k], n);
         sl->gres_mask[k] &= ~out->mask;
         sl->gres_free[k] -= n;
         want -= n;

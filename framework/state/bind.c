@@ -138,25 +138,39 @@ static uint64_t near_mask(const struct bind_node *n, uint32_t task)
     return mask;
 }
 
-/* `count` devices for the task out of those whose use is lowest, near ones first; each device has room for `room` tasks in a round. */
+/* Bandwidth to those that the task has already. */
+static uint64_t joined(const struct bind_node *n, const struct bind_device *d, uint64_t mask)
+{
+    uint64_t mbps = 0;
+
+    for (uint32_t i = 0; i < n->device_count && d->mbps; i++)
+        if (mask & bit_of(&n->devices[i]))
+            mbps += d->mbps[n->devices[i].index];
+    return mbps;
+}
+
+/* `count` devices for the task out of those whose use is lowest, near ones first, then such as are joined to what it has; each device has room for `room` tasks in a round. */
 static uint64_t take(const struct bind_node *n, uint32_t task, uint32_t count, uint32_t room, uint32_t *used, uint8_t *note)
 {
     uint64_t mask = 0, close = near_mask(n, task);
 
     for (uint32_t got = 0; got < count && got < n->device_count; got++) {
         uint32_t best = UINT32_MAX, best_round = UINT32_MAX;
+        uint64_t best_mbps = 0;
         bool best_near = false;
 
         for (uint32_t i = 0; i < n->device_count; i++) {
             uint32_t round = used[i] / room;
             bool nearer = close & bit_of(&n->devices[i]);
+            uint64_t mbps = joined(n, &n->devices[i], mask);
 
             if (mask & bit_of(&n->devices[i]))
                 continue;
-            if (round < best_round || (round == best_round && nearer && !best_near)) {
+            if (round < best_round || (round == best_round && (nearer > best_near || (nearer == best_near && mbps > best_mbps)))) {
                 best = i;
                 best_round = round;
                 best_near = nearer;
+                best_mbps = mbps;
             }
         }
         *note |= (uint8_t)((best_round ? BIND_NOTE_SHARED : 0) | (best_near ? 0 : BIND_NOTE_FAR));

@@ -25,7 +25,8 @@ int  bind_parse(const char *text, struct bind *out, struct spur_error *err);
 int  bind_parse_tres(const char *text, struct bind *out, struct spur_error *err);
 void bind_fini(struct bind *b);
 
-struct bind_device { uint32_t index; const struct bitmap *cores; };     /* cores near to it; NULL: any */
+/* cores: near to it, NULL: any. mbps: to each other device by index, NULL: not known; a task with several gets such as are joined. */
+struct bind_device { uint32_t index; const struct bitmap *cores; const uint32_t *mbps; };
 /* One node of a step. Cores of task t: the t-th share of `cores` (NULL: none known), in order. */
 struct bind_node {
     const struct bind_device *devices; uint32_t device_count;       /* the step's, by index */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <spur/gpu.h>
 
+#include "agent/binding.h"
 #include "agent/environment.h"
 #include "state/job.h"
 #include "test_agent.h"
@@ -123,11 +124,12 @@ END_TEST
 START_TEST(what_was_asked_comes_back)
 {
     static const char *const rows[] = { "SLURM_NTASKS=4", "SLURM_NPROCS=4", "SLURM_CPUS_PER_TASK=2", "SLURM_NTASKS_PER_NODE=2", "SLURM_MEM_PER_NODE=512", "SLURM_GPUS=a100:4",
-        "SLURM_GPUS_PER_NODE=2", "SLURM_RESTART_COUNT=3", "SLURM_EXPORT_ENV=NONE", "SLURM_JOB_RESERVATION=r", NULL };
+        "SLURM_GPUS_PER_NODE=2", "SLURM_RESTART_COUNT=3", "SLURM_GPU_BIND=verbose,single:1", "SLURM_TRES_BIND=gres/gpu:verbose,single:1", "SLURM_EXPORT_ENV=NONE", "SLURM_JOB_RESERVATION=r", NULL };
     struct environment e;
     struct order x;
 
     order_init(&x);
+    x.spec.tres_bind = "gres/gpu:verbose,single:1";
     x.spec.has_ntasks = x.spec.has_cpus_per_task = x.spec.has_ntasks_per_node = x.spec.has_mem_per_node_mib = 1;
     x.spec.ntasks = 4;
     x.spec.cpus_per_task = 2;
@@ -163,11 +165,13 @@ END_TEST
 
 START_TEST(gpu_variables_name_the_devices_of_the_job)
 {
-    static const struct { uint64_t mask; uint32_t flags; const char *const rows[8]; const char *file; } table[] = {
+    static const struct { uint64_t mask; uint32_t flags; const char *const rows[8]; const char *file; bool sliced; } table[] = {
         { 0xa, SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM, { "CUDA_VISIBLE_DEVICES=1,3", "-ROCR_VISIBLE_DEVICES", NULL }, "/dev/nvidia1" },
         { 0xa, 0, { "-CUDA_VISIBLE_DEVICES", "-ROCR_VISIBLE_DEVICES", "SLURM_JOB_GPUS=1,3", NULL }, "/dev/nvidia1" },      /* Flags=no_gpu_env */
         { 0xa, SPUR_GPU_ENV_CUDA | SPUR_GPU_ENV_ROCM | SPUR_GPU_ENV_OPENCL, { "ROCR_VISIBLE_DEVICES=1,3", "HIP_VISIBLE_DEVICES=0,1", "-CUDA_VISIBLE_DEVICES", NULL }, "/dev/dri/renderD129" },
         { 0xa, SPUR_GPU_ENV_CUDA, { "CUDA_VISIBLE_DEVICES=1,3", "-ROCR_VISIBLE_DEVICES", NULL }, "/dev/dri/renderD129" },
+        { 0xa, SPUR_GPU_ENV_INTEL, { "ZE_AFFINITY_MASK=1,3", "-CUDA_VISIBLE_DEVICES", "-ROCR_VISIBLE_DEVICES", "-GPU_DEVICE_ORDINAL", NULL }, "/dev/dri/card1" },
+        { 0xa, SPUR_GPU_ENV_CUDA, { "CUDA_VISIBLE_DEVICES=MIG-1,MIG-3", "SLURM_JOB_GPUS=1,3", NULL }, "/dev/nvidia0", true },      /* slices have no number */
         { 0x0, SPUR_GPU_ENV_CUDA, { "-CUDA_VISIBLE_DEVICES", "-ROCR_VISIBLE_DEVICES", "-GPU_DEVICE_ORDINAL", "-SLURM_JOB_GPUS", NULL } },
         { 0xa, SPUR_GPU_ENV_CUDA, { "CUDA_VISIBLE_DEVICES=1,3", "SLURM_JOB_GPUS=1,3", "SLURM_GPUS_ON_NODE=2", "-ROCR_VISIBLE_DEVICES", "-HIP_VISIBLE_DEVICES", NULL } },
         { 0xc0, SPUR_GPU_ENV_ROCM | SPUR_GPU_ENV_OPENCL, { "ROCR_VISIBLE_DEVICES=6,7", "HIP_VISIBLE_DEVICES=0,1", "GPU_DEVICE_ORDINAL=0,1", "-CUDA_VISIBLE_DEVICES", NULL } },
@@ -182,11 +186,73 @@ START_TEST(gpu_variables_name_the_devices_of_the_job)
         order_gpu(&x, table[i].mask, (uint64_t)__builtin_popcountll(table[i].mask), table[i].flags);
         if (table[i].flags == UINT32_MAX)
             x.o.n_gpus = 0;
-        for (int k = 0; k < 8; k++)
+        for (int k = 0; k < 8; k++) {
+            static char uuids[8][8];
+
+            snprintf(uuids[k], sizeof uuids[k], "MIG-%d", k);
             x.gpus[k].file = (char *)(uintptr_t)table[i].file;
+            x.gpus[k].uuid = table[i].sliced ? uuids[k] : NULL;
+        }
         made(&e, &x, "CUDA_VISIBLE_DEVICES=7", 22);
         must(&e, table[i].rows);
         environment_fini(&e);
+    }
+}
+END_TEST
+
+/* What the tasks of a step get, by what the step says; devices 0 1 near to cores 0-3, 2 3 to 4-7. Expected: CUDA_VISIBLE_DEVICES of each task. */
+START_TEST(tasks_are_bound_to_gpus)
+{
+    static const struct { const char *gpu_bind, *per_task; uint32_t ntasks_per_gpu, tasks; uint64_t mask; const char *expected; } table[] = {
+        { NULL, NULL, 0, 2, 0xf, "0,1,2,3 0,1,2,3" },
+        { NULL, "gres:gpu:1", 0, 4, 0xf, "0 1 2 3" },
+        { NULL, "gres:gpu:2", 0, 2, 0xf, "0,1 2,3" },
+        { "none", "gres:gpu:1", 0, 2, 0x3, "0,1 0,1" },
+        { NULL, NULL, 2, 4, 0x5, "0 0 2 2" },
+        { "closest", NULL, 0, 2, 0xf, "0,1 2,3" },
+        { "single:1", NULL, 0, 2, 0xc, "2 3" },
+        { "map_gpu:3,0", NULL, 0, 2, 0xf, "3 0" },
+        { "mask_gpu:3,c", NULL, 0, 2, 0xf, "0,1 2,3" },
+        { "map_gpu:0", NULL, 0, 2, 0x0, "- -" },
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        uint64_t cores[1] = { 0xff };
+        char got[200] = "";
+        struct binding b;
+        struct order x;
+
+        order_init(&x);
+        order_gpu(&x, table[i].mask, (uint64_t)__builtin_popcountll(table[i].mask), SPUR_GPU_ENV_CUDA);
+        for (int k = 0; k < 4; k++)
+            x.gpus[k].cores = (char *)(uintptr_t)(k < 2 ? "0-3" : "4-7");
+        wire__step_spec__init(&x.step);
+        wire__step_node__init(&x.rows[0]);
+        x.l.step = &x.step;
+        x.c.step_id = 0;
+        x.step.gpu_bind = (char *)(uintptr_t)table[i].gpu_bind;
+        x.step.tres_per_task = (char *)(uintptr_t)table[i].per_task;
+        x.spec.has_ntasks_per_gpu = table[i].ntasks_per_gpu != 0;
+        x.spec.ntasks_per_gpu = table[i].ntasks_per_gpu;
+        x.alloc.cores = cores;
+        x.alloc.n_cores = 1;
+        x.rows[0].name = "n2";
+        x.rows[0].tasks = table[i].tasks;
+        x.row[0] = &x.rows[0];
+        x.l.step_nodes = x.row;
+        x.l.n_step_nodes = 1;
+        binding_init(&b, &x.o);
+        ck_assert_uint_eq(b.tasks, table[i].tasks);
+        for (uint32_t t = 0; t < b.tasks; t++) {
+            struct environment e;
+
+            made(&e, &x, "", 0);
+            environment_gpus(&e, &x.o, b.masks[t]);
+            snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", t ? " " : "", environment_get(&e, "CUDA_VISIBLE_DEVICES") ? environment_get(&e, "CUDA_VISIBLE_DEVICES") : "-");
+            environment_fini(&e);
+        }
+        ck_assert_msg(!strcmp(got, table[i].expected), "%s %s: %s, not %s", table[i].gpu_bind ? table[i].gpu_bind : "-", table[i].per_task ? table[i].per_task : "-", got, table[i].expected);
+        binding_fini(&b);
     }
 }
 END_TEST
@@ -271,6 +337,7 @@ TCase *case_environment(void)
     tcase_add_test(t, what_was_asked_comes_back);
     tcase_add_test(t, nothing_of_the_outer_step_is_inherited);
     tcase_add_test(t, gpu_variables_name_the_devices_of_the_job);
+    tcase_add_test(t, tasks_are_bound_to_gpus);
     tcase_add_test(t, array_tasks_know_their_array);
     tcase_add_test(t, a_step_counts_its_own_tasks);
     tcase_add_test(t, a_bare_environment_gets_a_login);

@@ -120,6 +120,25 @@ START_TEST(what_tasks_get)
 }
 END_TEST
 
+/* Pairs 0-3 and 1-2 are joined: two devices a task are such a pair, whatever their numbers. */
+START_TEST(pairs_that_are_joined)
+{
+    static const uint32_t mbps[4][64] = { { 0, 1, 1, 50 }, { 1, 0, 50, 1 }, { 1, 50, 0, 1 }, { 50, 1, 1, 0 } };
+    struct bind_device devices[4];
+    struct bind_node node = { .devices = devices, .device_count = 4, .tasks = 2 };
+    struct bind b = { .kind = BIND_PER_TASK, .count = 2 };
+    uint64_t masks[2];
+    uint8_t notes[2];
+
+    for (uint32_t i = 0; i < 4; i++)
+        devices[i] = (struct bind_device){ .index = i, .mbps = mbps[i] };
+    bind_tasks(&b, &node, masks, notes);
+    ck_assert_uint_eq(masks[0], 0x9);
+    ck_assert_uint_eq(masks[1], 0x6);
+    ck_assert_uint_eq(notes[0] | notes[1], 0);
+}
+END_TEST
+
 Suite *bind_suite(void)
 {
     Suite *s = suite_create("bind");
@@ -127,6 +146,7 @@ Suite *bind_suite(void)
 
     tcase_add_test(t, words);
     tcase_add_test(t, what_tasks_get);
+    tcase_add_test(t, pairs_that_are_joined);
     suite_add_tcase(s, t);
     return s;
 }
