@@ -7,7 +7,7 @@
  * Makes a state of JOBS jobs (1,000,000) by apply as a controller would, half of them ended, then takes ROUNDS (3) snapshots of it through a forked child
  * into FOLDER (a new one under /tmp). Beside each runs what a leader does: a thread that writes 4 KiB and waits for the disk, again and
  * again (commit_*), and the loop itself that changes jobs all over the state (touch_*: the first write into a page that the child still
- * shares copies it). Prints one line of name=value words for each step; the last is the state loaded from the file.
+ * shares copies it). pause_cpu_ms is what of the pause was this process's own work: on a busy machine the rest is waiting for a core. Prints one line of name=value words for each step; the last is the state loaded from the file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,6 +45,21 @@ static double cpu_s(void)
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* MiB of this process in huge pages. */
+static unsigned huge_mib(void)
+{
+    FILE *f = fopen("/proc/self/smaps_rollup", "r");
+    char line[200];
+    unsigned kib = 0;
+
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "AnonHugePages: %u", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib / 1024;
 }
 
 static int by_size(const void *a, const void *b)
@@ -213,7 +228,8 @@ static int snapshot(struct state *s, int folder, const char *path, const uint8_t
     struct spur_error err = { 0 };
     struct times turns = { 0 };
     pthread_t thread;
-    double start, pause, turned = 0;
+    double start, pause, cpu, turned = 0;
+    unsigned huge;
     int rc;
 
     committer_start(c, &thread);
@@ -228,9 +244,12 @@ static int snapshot(struct state *s, int folder, const char *path, const uint8_t
     if ((rc = snapfile_begin(&w, folder, path, &wal_io_system, id, index, &err)) < 0)
         goto bad;
     committer_start(c, &thread);
+    huge = huge_mib();
+    cpu = cpu_s();
     start = now_ms();
     rc = snapfork_begin(&f, &w, fill, s, -1, 600, &err);
     pause = now_ms() - start;
+    cpu = cpu_s() - cpu;
     if (rc < 0)
         goto bad;
     while ((rc = snapfork_poll(&f, 0, &err)) == 0) {
@@ -242,7 +261,7 @@ static int snapshot(struct state *s, int folder, const char *path, const uint8_t
     pthread_join(thread, NULL);
     if (rc < 0 || (rc = snapfile_publish(&w, &err)) < 0)
         goto bad;
-    printf("snapshot=%llu bytes_mib=%.0f pause_ms=%.2f written_s=%.2f", (unsigned long long)index, (double)w.bytes / 1048576, pause, (now_ms() - start) / 1e3);
+    printf("snapshot=%llu bytes_mib=%.0f huge_mib=%u pause_ms=%.2f pause_cpu_ms=%.2f written_s=%.2f", (unsigned long long)index, (double)w.bytes / 1048576, huge, pause, cpu * 1e3, (now_ms() - start) / 1e3);
     times_print(&c->times, "commit");
     times_print(&turns, "touch");
     start = now_ms();

@@ -116,8 +116,11 @@ static int chunk_out(struct snapfile_writer *w)
         return failed(w, rc);
     w->at += w->used;
     w->used = 0;
-    if (++w->chunks % (SNAPFILE_WRITEBACK / SNAPFILE_CHUNK) == 0)
-        sync_file_range(w->fd, (off_t)(w->at - SNAPFILE_WRITEBACK), SNAPFILE_WRITEBACK, SYNC_FILE_RANGE_WRITE);
+    if (++w->chunks % (SNAPFILE_WRITEBACK / SNAPFILE_CHUNK) != 0)
+        return 0;
+    sync_file_range(w->fd, (off_t)(w->at - SNAPFILE_WRITEBACK), SNAPFILE_WRITEBACK, SYNC_FILE_RANGE_WRITE);
+    if (w->is_patient && w->at > 2 * SNAPFILE_WRITEBACK + WAL_HEADER_BYTES)     /* the piece before this one: two are under way at most */
+        sync_file_range(w->fd, (off_t)(w->at - 2 * SNAPFILE_WRITEBACK), SNAPFILE_WRITEBACK, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
     return 0;
 }
 

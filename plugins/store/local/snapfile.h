@@ -11,6 +11,8 @@
 #ifndef STORE_SNAPFILE_H
 #define STORE_SNAPFILE_H
 
+#include <stdbool.h>
+
 #include "wal_format.h"
 #include "wal_io.h"
 
@@ -23,6 +25,7 @@ struct snapfile_writer {
     const char *path;           /* of the folder, for messages; borrowed */
     const char *temporary;      /* name until it is published */
     int      folder, fd;
+    bool     is_patient;        /* may wait for the disk between chunks, so that the log's flushes never queue behind much of this */
     uint64_t index, bytes, at;  /* `at`: of the file */
     uint8_t *chunk;
     size_t   used;

@@ -9,8 +9,8 @@
  * closed but turned into /dev/null, so that no number is given out twice. It dies with its parent, blocks all signals (a handler of the loop would write
  * into the parent's pipes) and ends with _exit.
  *
- * The heap is the main thread's (brk); glibc's other arenas and large blocks (mmap) are small beside the state. What stands in 4 KiB pages there costs a
- * little pause and nothing else.
+ * The heap is the main thread's (brk) and blocks of BLOCK_LARGE and more, which malloc maps by themselves: tables with a million entries. What else stands in
+ * 4 KiB pages costs a little pause and nothing else.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE     /* syncfs, MADV_HUGEPAGE */
@@ -39,6 +39,8 @@
 #endif
 #define HUGE_BYTES   ((uintptr_t)2 << 20)
 #define HEAP_SMALL   ((uintptr_t)64 << 20)      /* below this, huge pages gain nothing */
+#define BLOCK_LARGE  ((uintptr_t)16 << 20)      /* larger than any thread's stack, which must stay in small pages */
+#define BLOCKS_MAX   64
 #define GROW_BYTES   (32 << 20)                 /* the heap grows by this much at a time: huge pages are asked for before most of it is touched */
 #define TEND_US      800
 #define IOPRIO_IDLE  (3 << 13)                  /* IOPRIO_CLASS_IDLE, of <linux/ioprio.h> */
@@ -56,7 +58,8 @@ static int64_t now_us(void)
 /* ---- the heap's pages ---- */
 
 /* One heap a process, so one of these. Touched by the main thread alone. */
-static struct { uintptr_t start, asked, collapse, end; bool is_due; } heap;
+struct range { uintptr_t at, end; };
+static struct { uintptr_t start, asked; struct range ranges[BLOCKS_MAX]; unsigned count, next; bool is_due; } heap;
 
 void snapfork_prepare(void)
 {
@@ -74,8 +77,38 @@ static void heap_ask(void)
         return;
     madvise((void *)heap.start, top - heap.start, MADV_HUGEPAGE);
     if (!heap.asked)
-        __atomic_store_n(&heap.is_due, true, __ATOMIC_RELAXED);         /* what was there before is in small pages */
+        heap.is_due = true;             /* what was there before is in small pages */
     heap.asked = top;
+}
+
+static void range_add(uintptr_t from, uintptr_t to)
+{
+    struct range r = { (from + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1), to & ~(HUGE_BYTES - 1) };
+
+    if (r.end > r.at && heap.count < BLOCKS_MAX)
+        heap.ranges[heap.count++] = r;
+}
+
+/* The heap, and the anonymous mappings that are large. */
+static void ranges_find(void)
+{
+    FILE *f = fopen("/proc/self/maps", "re");
+    char line[512];
+
+    heap.count = heap.next = 0;
+    range_add(heap.start, heap.asked);
+    while (f && fgets(line, sizeof line, f)) {
+        unsigned long from, to, inode;
+        int end = 0;
+
+        if (sscanf(line, "%lx-%lx rw-p 00000000 00:00 %lu%n", &from, &to, &inode, &end) < 3 || inode || line[end + strspn(line + end, " ")] != '\n' ||
+            to - from < BLOCK_LARGE)
+            continue;
+        madvise((void *)(uintptr_t)from, to - from, MADV_HUGEPAGE);
+        range_add(from, to);
+    }
+    if (f)
+        fclose(f);
 }
 
 bool snapfork_tend(void)
@@ -83,17 +116,19 @@ bool snapfork_tend(void)
     int64_t start = now_us();
 
     heap_ask();
-    if (__atomic_exchange_n(&heap.is_due, false, __ATOMIC_RELAXED)) {
-        heap.collapse = heap.start;
-        heap.end = heap.asked;
-    }
-    while (heap.collapse < heap.end) {
-        madvise((void *)heap.collapse, HUGE_BYTES, MADV_COLLAPSE);      /* an older kernel, or a page never touched: EINVAL at once */
-        heap.collapse += HUGE_BYTES;
+    if (heap.asked && __atomic_exchange_n(&heap.is_due, false, __ATOMIC_RELAXED))
+        ranges_find();
+    while (heap.next < heap.count) {
+        struct range *r = &heap.ranges[heap.next];
+
+        madvise((void *)r->at, HUGE_BYTES, MADV_COLLAPSE);      /* a page never touched or unmapped meanwhile, an older kernel: an error at once */
+        r->at += HUGE_BYTES;
+        if (r->at >= r->end)
+            heap.next++;
         if (now_us() - start > TEND_US)
             break;
     }
-    return heap.collapse < heap.end;
+    return heap.next < heap.count;
 }
 
 /* ---- the child ---- */
@@ -117,6 +152,17 @@ static void sockets_close(int except)
         close(null);
 }
 
+/* When memory runs short, the kernel ends the child, not the controller. */
+static void dies_first(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (write(fd, "1000", 4) < 0) { }       /* then both are as likely */
+    close(fd);
+}
+
 static _Noreturn void child_main(struct snapfile_writer *w, snapfork_fill fill, void *arg, int close_fd, int out, pid_t parent)
 {
     struct spur_store_sink sink = { .arg = w, .write = snapfile_write };
@@ -130,11 +176,13 @@ static _Noreturn void child_main(struct snapfile_writer *w, snapfork_fill fill, 
     setpriority(PRIO_PROCESS, 0, 19);
     syscall(SYS_ioprio_set, 1, 0, IOPRIO_IDLE);
     sockets_close(out);
+    dies_first();
+    w->is_patient = true;
     memset(&a, 0, sizeof a);
     a.code = fill(arg, &sink, &a.err);
     if (a.code == 0 || w->err.code)
         a.code = snapfile_end(w, &a.err);
-    if (a.code == 0 && w->io->fdatasync(w->io->arg, w->fd, "snapshot.tmp") < 0)
+    if (a.code == 0 && w->io->fdatasync(w->io->arg, w->fd, w->temporary) < 0)
         a.code = spur_fail(&a.err, SPUR_EIO, "%s: a snapshot could not be brought to the disk: %s", w->path, strerror(errno));
     a.bytes = w->bytes;
     _exit(write(out, &a, sizeof a) == (ssize_t)sizeof a ? 0 : 1);
