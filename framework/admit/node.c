@@ -36,8 +36,11 @@ static bool devices_fit(const Wire__DeviceTable *t)
 
 static const char *inventory_fault(const Wire__NodeInventory *n)
 {
-    if (!text_fits(n->name) || !text_fits(n->os) || !text_fits(n->arch) || !text_fits(n->fault) || !text_fits(n->addr) || !text_fits(n->hostname) || !text_fits(n->boot_id))
+    if (!text_fits(n->name) || !text_fits(n->os) || !text_fits(n->arch) || !text_fits(n->fault) || !text_fits(n->addr) || !text_fits(n->hostname) || !text_fits(n->boot_id) ||
+        !text_fits(n->mesh_endpoint))
         return "a text of more than 1024 characters";
+    if (n->has_mesh_key && n->mesh_key.len != 32)
+        return "a mesh key that has not 32 bytes";
     if (n->n_steps > STEPS_MAX)
         return "more than 100000 steps";
     if (n->n_gres > GRES_MAX)

@@ -9,6 +9,7 @@
  *     node.c       the connection to the leader                 spool.c      reports on disk until acknowledged
  *     gpus.c       the probe of the GPUs                        health.c     HealthCheckProgram
  *     emulate.c    scripted jobs                                seen.c       fence and attempts, on disk
+ *     mesh.c       key, peers and state of the switch plugin's mesh
  */
 #ifndef AGENT_INSIDE_H
 #define AGENT_INSIDE_H
@@ -77,6 +78,8 @@ struct identity {
     Wire__NodeInventory *inventory; /* owned by the agent's inventory */
 };
 
+struct mesh;
+
 struct agent {
     uv_loop_t *loop;
     struct settings *set;
@@ -104,6 +107,7 @@ struct agent {
     Wire__DeviceTable *devices;     /* of all its nodes; NULL: no GPU with a number */
     uv_signal_t signals[5];
     const char *log_path;           /* -L */
+    struct mesh *mesh;              /* NULL: the switch plugin has none */
 };
 
 static inline uint64_t step_key(uint32_t job_id, uint32_t step_id) { return (uint64_t)job_id << 32 | step_id; }
@@ -143,6 +147,15 @@ size_t steps_running(const struct identity *n, Wire__RunningStep ***rows);
 void emulate_launch(struct agent_step *s, const Wire__Launch *l);
 void emulate_kill(struct agent_step *s, const Wire__Kill *k);
 void emulate_free(struct agent_step *s);
+
+/* mesh.c: the switch plugin's mesh, seen from this node */
+void node_mesh_start(struct agent *a);
+void node_mesh_stop(struct agent *a);
+void node_mesh_free(struct agent *a);
+void node_mesh_fill(const struct agent *a, Wire__NodeInventory *inv);        /* key and endpoint of this node, borrowed */
+void node_mesh_table(struct agent *a, const Wire__MeshTable *t);             /* the leader's table, or what has changed in it */
+void node_mesh_rotate(struct agent *a);
+void node_mesh_answer(struct agent *a, struct rpc_conn *c, uint64_t seq);    /* to a command on this host: how the interface does */
 
 /* inventory.c */
 void inventory_take(struct agent *a, void (*then)(struct agent *a));

@@ -122,6 +122,7 @@ void node_register(struct identity *n)
     inv = *n->inventory;
     if (!inv.fault && *n->agent->spool_fault)
         inv.fault = n->agent->spool_fault;
+    node_mesh_fill(n->agent, &inv);
     inv.n_steps = count = steps_running(n, &inv.steps);
     inv.has_start_wall_s = 1;
     inv.start_wall_s = n->agent->start_wall_ms / 1000;
@@ -445,6 +446,21 @@ static void take_config(struct identity *n, const struct frame *f, const uint8_t
     wire__config_files__free_unpacked(c, NULL);
 }
 
+static void take_mesh(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    Wire__MeshTable *t = wire__mesh_table__unpack(NULL, f->length, body);
+
+    if (t)
+        node_mesh_table(n->agent, t);
+    wire__mesh_table__free_unpacked(t, NULL);
+}
+
+static void take_rotate(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    (void)f; (void)body;
+    node_mesh_rotate(n->agent);
+}
+
 void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, const uint8_t *body)
 {
     static const struct { uint16_t type; void (*take)(struct identity *, const struct frame *, const uint8_t *); } rows[] = {
@@ -452,6 +468,7 @@ void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, co
         { WIRE__MESSAGE_TYPE__REGISTERED, take_register_reply }, { WIRE__MESSAGE_TYPE__REPORT_OK, take_ack },
         { WIRE__MESSAGE_TYPE__REFUSED, take_refusal },          { WIRE__MESSAGE_TYPE__HEARTBEAT_OK, take_beat_answer },
         { WIRE__MESSAGE_TYPE__AGENT_CONFIG, take_config },      { WIRE__MESSAGE_TYPE__CONFIG_TEXTS, take_config },
+        { WIRE__MESSAGE_TYPE__AGENT_MESH, take_mesh },          { WIRE__MESSAGE_TYPE__AGENT_MESH_ROTATE, take_rotate },
     };
     struct identity *n = rpc_user(c);
 

@@ -80,6 +80,10 @@ static void rpc_message(void *arg, struct rpc_conn *c, const struct frame *f, co
         node_message(a, c, f, body);
         return;
     }
+    if (f->type == WIRE__MESSAGE_TYPE__MESH) {
+        node_mesh_answer(a, c, f->seq);
+        return;
+    }
     /* a command on this host: the agent proves for users whose job is here, and for root and its own user */
     if (f->type != WIRE__MESSAGE_TYPE__VOUCH) {
         spur_fail(&err, SPUR_EUNSUPPORTED, "an agent answers no message of type %u: ask a controller", f->type);
@@ -206,6 +210,7 @@ static void agent_stop(struct agent *a)
         return;
     a->is_stopping = true;
     log_line(SPUR_LOG_INFO, "stopping; running steps stay");
+    node_mesh_stop(a);
     for (size_t i = 0; i < a->count; i++) {
         steps_detach(&a->nodes[i]);
         node_stop(&a->nodes[i]);
@@ -321,6 +326,7 @@ static int agent_start(struct agent *a, const struct config *cfg, bool clean, st
     steps_adopt(a);
     uv_timer_init(a->loop, &a->gpu_timer);
     a->gpu_timer.data = a;
+    node_mesh_start(a);
     inventory_take(a, dial_all);
     health_start(a);
     return 0;
@@ -341,6 +347,7 @@ static void agent_free(struct agent *a)
         }
         table_fini(&a->nodes[i].steps);
     }
+    node_mesh_free(a);
     inventory_free(a);
     seen_close(&a->seen);
     pool_stop(&a->pool);

@@ -34,6 +34,7 @@ struct fetch;
 struct names;
 struct waits;
 struct group;
+struct mesh;
 struct query;
 
 struct ctl {
@@ -42,7 +43,7 @@ struct ctl {
     char            name[64];           /* of this controller */
     char            state_dir[1024], run_dir[512];
     struct rpc     *rpc;
-    struct loaded  *store, *auth, *score, *select, *priority;
+    struct loaded  *store, *auth, *sw, *score, *select, *priority;
     struct peers   *peers;              /* channels of the store's threads, and their instance of the auth plugin */
     struct loaded  *peers_auth;
     const struct spur_store_ops *store_ops;
@@ -70,6 +71,7 @@ struct ctl {
     struct fetch   *fetch;
     struct names   *names;
     struct waits   *waits;
+    struct mesh    *mesh;               /* NULL: the switch plugin has none */
     struct query   *waiting;            /* reads that wait for an entry */
     struct table    watches;            /* job id -> struct watch* */
     struct table    conns;              /* number of a connection -> struct peer*; an answer to one that has gone is dropped */
@@ -179,6 +181,15 @@ void nodes_configure(struct ctl *c);            /* a changed configuration goes 
 void ctl_config_texts(const struct ctl *c, Wire__ConfigFiles *out);     /* the configuration of the log; texts are borrowed from the state */
 void nodes_watch(struct ctl *c);                /* an election, a changed configuration: silence is counted from now */
 void nodes_leave(struct ctl *c);                /* this controller leads no more: agents are told who does, and go there */
+
+/* mesh.c: keys and addresses of the switch plugin's mesh, carried from each node to all others. */
+void mesh_create(struct ctl *c);
+void mesh_destroy(struct ctl *c);
+void mesh_changed(struct ctl *c, uint32_t node);        /* key or endpoint of a node */
+void mesh_for_agent(struct ctl *c, const struct peer *p);   /* it has registered: the whole table */
+void mesh_list(struct ctl *c, Wire__MeshReply *out, struct arena *a);
+/* These nodes (a host list; NULL: all that are here) make a new key. *asked: how many were told. */
+int  mesh_rotate(struct ctl *c, const char *nodes, uint32_t *asked, struct spur_error *err);
 
 /* queries.c: reads, streamed in parts as fast as the peer takes them. */
 void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, const uint8_t *body, size_t n);

@@ -516,6 +516,34 @@ static bool member_needs_token(struct ctl *c, const Wire__MemberChangeRequest *m
            loader_can(c->store, SPUR_CAP_REPLICATED) && !group_is_member(c, m->name) && !joins_knows(c, m->name);
 }
 
+static void handle_mesh(struct ctl *c, struct request *r)
+{
+    Wire__MeshReply reply;
+
+    mesh_list(c, &reply, &r->arena);
+    reply.status = c->sw->name;
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__MESH_ROWS, r->seq, &reply.base);
+    request_free(r);
+}
+
+static void handle_mesh_rotate(struct ctl *c, struct request *r)
+{
+    const Wire__MeshRotateRequest *m = r->message;
+    struct spur_error err = { 0 };
+    uint32_t asked;
+
+    if (mesh_rotate(c, m->nodes, &asked, &err) < 0) {
+        request_refuse(c, r, &err, 0);
+        return;
+    }
+    log_line(SPUR_LOG_INFO, "uid %u: %u nodes are asked for new mesh keys", r->who.uid, asked);
+    r->done = arena_alloc(&r->arena, sizeof *r->done);
+    wire__done_reply__init(r->done);
+    r->done->text = arena_alloc(&r->arena, 80);
+    snprintf(r->done->text, 80, "%u nodes make a new key", asked);
+    request_done(c, r);
+}
+
 static void handle_member_change(struct ctl *c, struct request *r)
 {
     const Wire__MemberChangeRequest *m = r->message;
@@ -662,6 +690,7 @@ enum whose { LEADER, EACH, HAVING };
     X(VOUCH, vouch_request, NULL, EACH) X(BLOB, blob_request, handle_blob, HAVING) X(JOIN, join_request, handle_join, LEADER) X(MEMBERS, empty, handle_members, HAVING) X(MEMBER_CHANGE, member_change_request, handle_member_change, HAVING) \
     X(REGISTER, register_request, handle_register, LEADER) X(HEARTBEAT, heartbeat, handle_heartbeat, LEADER) X(REPORT, report, handle_report, LEADER) \
     X(JOBS, jobs_request, NULL, HAVING) X(NODES, nodes_request, NULL, HAVING) X(PARTITIONS, empty, NULL, HAVING) X(CONFIG, empty, NULL, HAVING) \
+    X(MESH, empty, handle_mesh, LEADER) X(MESH_ROTATE, mesh_rotate_request, handle_mesh_rotate, LEADER) \
     X(STEPS, steps_request, NULL, HAVING) X(STATS, empty, NULL, HAVING)
 
 struct handler { const ProtobufCMessageDescriptor *body; void (*run)(struct ctl *, struct request *); enum whose whose; };

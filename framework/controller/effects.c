@@ -309,6 +309,9 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
         case EV_JOB_SUBMITTED: case EV_NODE_CHANGED:
             ctl_plan_soon(c);
             break;
+        case EV_MESH_CHANGED:
+            mesh_changed(c, e->node);
+            break;
         case EV_ORPHAN:
             effect_orphan(c, e);
             break;

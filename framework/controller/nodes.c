@@ -104,6 +104,7 @@ static void registered(struct ctl *c, void *arg, const struct op_result *results
     ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__REGISTERED, r->seq, &r->reply->base);
     if (!p)
         return;
+    mesh_for_agent(c, p);
     effects_for_agent(c, p);
     ctl_plan_soon(c);
 }

@@ -512,6 +512,7 @@ static int ctl_plugins(struct ctl *c, int line, struct spur_error *err)
 
     if (loader_open(SPUR_KIND_store, config_text(cfg, CONF_StoreType), cfg, &c->host, &c->store, err) < 0 || ctl_alone(c, line, err) < 0 ||
         loader_open(SPUR_KIND_auth, config_text(cfg, CONF_AuthType), cfg, &c->host, &c->auth, err) < 0 ||
+        loader_open(SPUR_KIND_switch, config_text(cfg, CONF_SwitchType), cfg, &c->host, &c->sw, err) < 0 ||
         loader_open(SPUR_KIND_score, config_text(cfg, CONF_ScoreType), cfg, &c->host, &c->score, err) < 0 ||
         loader_open(SPUR_KIND_select, config_text(cfg, CONF_SelectType), cfg, &c->host, &c->select, err) < 0 ||
         loader_open(SPUR_KIND_priority, config_text(cfg, CONF_PriorityType), cfg, &c->host, &c->priority, err) < 0)
@@ -563,6 +564,7 @@ void ctl_plugins_take(struct ctl *c)
     ctl_plugin_take(c, SPUR_KIND_priority, cfg, config_text(cfg, CONF_PriorityType), "PriorityType", true, &c->priority);
     ctl_plugin_take(c, SPUR_KIND_auth, c->file_config, config_text(cfg, CONF_AuthType), "AuthType", false, &c->auth);
     ctl_plugin_take(c, SPUR_KIND_store, c->file_config, config_text(cfg, CONF_StoreType), "StoreType", false, &c->store);
+    ctl_plugin_take(c, SPUR_KIND_switch, cfg, config_text(cfg, CONF_SwitchType), "SwitchType", false, &c->sw);
     c->plugins = (struct plan_plugins){ loader_ops(c->select), c->select->self, loader_ops(c->priority), c->priority->self };
 }
 
@@ -619,6 +621,7 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     fetch_create(c);
     proposer_create(c);
     waits_create(c);
+    mesh_create(c);
     names_create(c);
     uv_prepare_init(c->loop, &c->flush);
     uv_idle_init(c->loop, &c->again);
@@ -646,6 +649,7 @@ static void ctl_free(struct ctl *c)
 {
     proposer_destroy(c);
     waits_destroy(c);
+    mesh_destroy(c);
     names_destroy(c);
     blobs_destroy(c);
     plan_destroy(c->plan);
@@ -659,6 +663,7 @@ static void ctl_free(struct ctl *c)
     loader_close(c->peers_auth);
     peers_destroy(c->peers);
     loader_close(c->auth);
+    loader_close(c->sw);
     loader_close(c->select);
     loader_close(c->score);
     loader_close(c->priority);

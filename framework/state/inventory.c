@@ -90,6 +90,22 @@ static void inventory_keep(struct node *n, const Wire__NodeInventory *v, const c
     n->agent_start_wall_s = v->start_wall_s;
 }
 
+/* Its place in the mesh. The number is given once and stays, so its address does. */
+static void mesh_keep(struct doing *d, struct node *n, const Wire__NodeInventory *v)
+{
+    const char *end = v->mesh_endpoint ? v->mesh_endpoint : "";
+
+    if (!v->has_mesh_key || v->mesh_key.len != sizeof n->mesh_key)
+        return;
+    if (n->mesh_number && memcmp(n->mesh_key, v->mesh_key.data, sizeof n->mesh_key) == 0 && !strcmp(n->mesh_endpoint ? n->mesh_endpoint : "", end))
+        return;
+    if (!n->mesh_number)
+        n->mesh_number = ++d->s->mesh_next;
+    memcpy(n->mesh_key, v->mesh_key.data, sizeof n->mesh_key);
+    text_set(&n->mesh_endpoint, end);
+    tell(d, EV_MESH_CHANGED, NULL)->node = n->index;
+}
+
 /* Boot ids say it exactly. Without one only the boot time is left, and that moves when a clock is set: a quarter of an hour is let pass. */
 static bool has_rebooted(const struct node *n, const Wire__NodeInventory *v)
 {
@@ -201,6 +217,7 @@ void op_register(struct doing *d, const Wire__OpRegister *o)
     lose_broken(d, n, v);
     find_orphans(d, n, v);
     inventory_keep(n, v, o->version);
+    mesh_keep(d, n, v);
     if (!n->last_busy_wall_s)
         n->last_busy_wall_s = d->s->wall_ms / 1000;
     n->flags &= ~(NODE_FLAG_NO_RESPOND | NODE_FLAG_POWERED_DOWN);

@@ -100,6 +100,7 @@ void node_record_fini(struct state *s, struct node *n)
     free(n->extra);
     free(n->features);
     free(n->boot_id);
+    free(n->mesh_endpoint);
     free(n->instance_id);
     free(n->instance_type);
     free(n->foreign);

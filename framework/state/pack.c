@@ -472,6 +472,10 @@ Wire__SnapNode *node_pack(const struct node *n, uint32_t table, struct arena *ar
     m->instance_id = n->instance_id;
     m->instance_type = n->instance_type;
     PUT(m, lost, n->lost);
+    PUT(m, mesh_number, n->mesh_number);
+    m->has_mesh_key = n->mesh_number != 0;
+    m->mesh_key = (ProtobufCBinaryData){ sizeof n->mesh_key, (uint8_t *)(uintptr_t)n->mesh_key };
+    m->mesh_endpoint = n->mesh_endpoint;
     PUT(m, devices, table);
     m->fabric = n->fabric;
     m->n_foreign = n->foreign_count;
@@ -523,6 +527,11 @@ bool node_unpack(struct state *s, const Wire__SnapNode *m, struct devices *const
     n->instance_id = mem_copy(m->instance_id);
     n->instance_type = mem_copy(m->instance_type);
     n->lost = m->lost;
+    if (m->has_mesh_key && m->mesh_key.len == sizeof n->mesh_key) {
+        n->mesh_number = m->mesh_number;
+        memcpy(n->mesh_key, m->mesh_key.data, sizeof n->mesh_key);
+        n->mesh_endpoint = mem_copy(m->mesh_endpoint);
+    }
     n->devices = m->devices ? devices_more(tables[m->devices - 1]) : NULL;
     share_set(s, &n->fabric, m->fabric);
     for (size_t i = 0; i < m->n_foreign; i++)

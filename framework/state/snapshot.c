@@ -77,6 +77,8 @@ static int put_head(struct saving *w, const struct state *s)
     m.cluster_ms = s->cluster_ms;
     m.wall_ms = s->wall_ms;
     m.next_job_id = s->next_job_id;
+    m.has_mesh_next = s->mesh_next != 0;
+    m.mesh_next = s->mesh_next;
     m.config_version = s->config_version;
     m.has_token_floor_ms = 1;
     m.token_floor_ms = s->priv->token_floor_ms;
@@ -210,6 +212,7 @@ static int take_head(struct loading *r, const uint8_t *data, size_t n)
     s->cluster_ms = r->head->cluster_ms;
     s->wall_ms = r->head->wall_ms;
     s->next_job_id = r->head->next_job_id;
+    s->mesh_next = r->head->mesh_next;
     s->config_version = r->head->config_version;
     s->priv->token_floor_ms = r->head->token_floor_ms;
     table_reserve(&s->jobs, r->head->job_count < RESERVE_MAX ? r->head->job_count : RESERVE_MAX);

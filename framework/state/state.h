@@ -56,6 +56,7 @@ struct node {
     char    *comment, *extra, *features;    /* features: overrides conf when updated */
     uint32_t weight;
     char    *boot_id, *instance_id, *instance_type;
+    uint64_t mesh_number; uint8_t mesh_key[32]; char *mesh_endpoint;    /* 0: never in the mesh; its address follows from the number and stays */
     struct devices *devices; char *fabric;      /* its GPUs and their links (devices.c); the domain beyond the node (share.c): NULL none */
     uint32_t completing;            /* jobs that have ended and are not gone from here; shown as NODE_FLAG_COMPLETING */
     bool     lost;                  /* DOWN because it stopped answering (ReturnToService=1 lifts only that) */
@@ -70,6 +71,7 @@ struct state {
     struct node *nodes; uint32_t node_count;
     struct table jobs;              /* job_id -> struct job*, in order of submission */
     uint32_t next_job_id;
+    uint64_t mesh_next;             /* number of the last node that joined the mesh */
     struct table tokens;            /* see token.c */
     int64_t  cluster_ms, wall_ms;   /* of the last entry; never go back */
     uint64_t index, fence;          /* of the last entry */

@@ -4,7 +4,8 @@
  * Controller side: allot/release hand out what a job needs (addresses, fabric ids) and keep it in an opaque blob that travels with the launch.
  * Node side: node_up when the agent starts, peers when the set changes, job_join before a step of a job starts on the node,
  * job_leave when its last process has gone. Must not block: fabrics that wait set SPUR_CAP_MAY_BLOCK. Mandatory: job_join, job_leave.
- * This host calls these two; the others are what a mesh needs, and no part of it calls them yet. All on the loop's thread. What is handed in is
+ * A host that has a mesh (address, node_up and peers are there) calls node_up, peers, rotate, peer and status on a thread of its pool, one at a time, and
+ * job_join and job_leave on the loop's, perhaps beside one of those; allot and release are not called yet. What is handed in is
  * borrowed until the call returns. A failure is a negative code with a sentence, which reaches the user: a step whose job_join fails does not start.
  */
 #ifndef SPUR_SWITCH_H
@@ -35,7 +36,7 @@ struct spur_switch_ops {
     /* Controller: what the job needs. blob: room for 1024 bytes; *blob_len: bytes written. release gives it back, once for each allot. Optional. */
     int  (*allot)(void *self, const struct spur_switch_job *job, void *blob, size_t *blob_len, struct spur_error *err);
     void (*release)(void *self, const struct spur_switch_job *job);
-    /* Node: fills in this node's key and endpoint. Then the whole set of the others, each time it changes; peer_size: bytes an element. Optional. */
+    /* Node: fills in this node's key and endpoint (address:port; ":port" means: at the node's address; borrowed until the next call). Then the whole set of the others, each time it changes; peer_size: bytes an element. Optional. */
     int  (*node_up)(void *self, struct spur_switch_node *me, struct spur_error *err);
     int  (*peers)(void *self, const struct spur_switch_node *peers, uint32_t n, uint32_t peer_size, struct spur_error *err);
     /* Node, once a step of a job: joins before it starts, leaves when its container is empty. */
@@ -47,7 +48,7 @@ struct spur_switch_ops {
     int  (*address)(void *self, uint64_t n, char addr[64], struct spur_error *err);
     /* Node: makes a new key, which is in force when `me` is filled; the host tells the others. */
     int  (*rotate)(void *self, struct spur_switch_node *me, struct spur_error *err);
-    /* Node: row i of the peers as they are now; ENOTFOUND behind the last. */
+    /* Node: row i of the peers, as they were when row 0 was asked for; ENOTFOUND behind the last. */
     int  (*peer)(void *self, uint32_t i, struct spur_switch_peer *out, struct spur_error *err);
 };
 

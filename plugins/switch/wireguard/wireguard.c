@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,7 +27,7 @@ struct member { char name[64]; char addr[64]; };        /* sorted by name */
 struct wireguard {
     const struct spur_host *host;
     struct device_config config;
-    char     program[256], endpoint[80];
+    char     program[256], endpoint[80], where[80];     /* endpoint: as configured; where: as told to the host */
     struct ip prefix;
     uint16_t keepalive_s;
     bool     sets_ifname, is_required, goes_down;
@@ -34,6 +35,8 @@ struct wireguard {
     uint8_t *secret, public_key[DEVICE_KEY];    /* secret: sodium_malloc, NULL until node_up */
     struct device_peer *peers; size_t peer_count;       /* as the interface was told */
     char   (*peer_names)[64];           /* beside `peers` */
+    struct device_peer *look; size_t look_count;        /* the peers' counters when row 0 was asked for last */
+    pthread_mutex_t lock;               /* guards members: jobs join on the loop, peers are set on another thread */
     struct member *members; size_t member_count;
 };
 
@@ -82,6 +85,7 @@ static int wireguard_open(const struct spur_host *host, const struct spur_conf *
     if (!w)
         return spur_fail(err, SPUR_ENOMEM, NAME ": out of memory");
     w->host = host;
+    pthread_mutex_init(&w->lock, NULL);
     if (sodium_init() < 0)
         rc = spur_fail(err, SPUR_EIO, NAME ": libsodium does not start");
     else
@@ -105,7 +109,9 @@ static void wireguard_close(void *self)
     sodium_free(w->secret);
     free(w->peers);
     free(w->peer_names);
+    free(w->look);
     free(w->members);
+    pthread_mutex_destroy(&w->lock);
     free(w);
     errno = cause;
 }
@@ -195,7 +201,11 @@ static int key_get(struct wireguard *w, struct spur_error *err)
 static void tell_me(struct wireguard *w, struct spur_switch_node *me)
 {
     memcpy(me->public_key, w->public_key, DEVICE_KEY);
-    me->endpoint = *w->endpoint ? w->endpoint : NULL;       /* NULL: the host takes the node's address and our port */
+    if (*w->endpoint)
+        snprintf(w->where, sizeof w->where, "%s", w->endpoint);
+    else
+        snprintf(w->where, sizeof w->where, ":%u", w->config.port);     /* at the node's address in the cluster */
+    me->endpoint = w->where;
 }
 
 static int wireguard_node_up(void *self, struct spur_switch_node *me, struct spur_error *err)
@@ -343,12 +353,14 @@ static int wireguard_peers(void *self, const struct spur_switch_node *rows, uint
     qsort(members, member_count, sizeof *members, member_by_name);
     free(w->peers);
     free(w->peer_names);
-    free(w->members);
     w->peers = peers;
     w->peer_names = names;
     w->peer_count = count;
+    pthread_mutex_lock(&w->lock);
+    free(w->members);
     w->members = members;
     w->member_count = member_count;
+    pthread_mutex_unlock(&w->lock);
     return 0;
 }
 
@@ -363,17 +375,20 @@ static int wireguard_job_join(void *self, const struct spur_switch_job *job, con
     if (!list)
         return spur_fail(err, SPUR_ENOMEM, NAME ": out of memory");
     list[0] = '\0';
+    pthread_mutex_lock(&w->lock);
     for (uint32_t i = 0; i < job->node_count; i++) {
         struct member key, *m;
 
         snprintf(key.name, sizeof key.name, "%s", job->nodes[i]);
         m = w->member_count ? bsearch(&key, w->members, w->member_count, sizeof key, member_by_name) : NULL;
         if (!m && w->is_required) {
+            pthread_mutex_unlock(&w->lock);
             free(list);
             return spur_fail(err, SPUR_ELATER, NAME ": node %s is not in the mesh, and this cluster's jobs need it", job->nodes[i]);
         }
         at += (size_t)snprintf(list + at, room - at, "%s%s", i ? "," : "", m ? m->addr : "");
     }
+    pthread_mutex_unlock(&w->lock);
     env->set(env->arg, "SPUR_MESH_ADDRS", list);
     env->set(env->arg, "SPUR_MESH_DEVICE", w->config.name);
     if (w->sets_ifname && w->device) {
@@ -395,28 +410,27 @@ static void wireguard_job_leave(void *self, const struct spur_switch_job *job)
 static int wireguard_peer(void *self, uint32_t i, struct spur_switch_peer *out, struct spur_error *err)
 {
     struct wireguard *w = self;
-    struct device_peer *now;
-    size_t count;
-    int rc;
 
     if (!w->device || i >= w->peer_count)
         return spur_fail(err, SPUR_ENOTFOUND, NAME ": there are %zu peers", w->peer_count);
-    if ((rc = device_look(w->device, &now, &count, err)) < 0)
-        return spur_context(err, NAME);
+    if (i == 0) {
+        free(w->look);
+        if (device_look(w->device, &w->look, &w->look_count, err) < 0)
+            return spur_context(err, NAME);
+    }
     memset((char *)out + sizeof out->size, 0, sizeof *out - sizeof out->size);
     snprintf(out->name, sizeof out->name, "%s", w->peer_names ? w->peer_names[i] : "");
     ip_print(&w->peers[i].addr, out->mesh_addr);
     out->heard_s = -1;
-    for (size_t k = 0; k < count; k++)
-        if (memcmp(now[k].key, w->peers[i].key, DEVICE_KEY) == 0) {
-            if (now[k].has_endpoint)
-                endpoint_print(&now[k].endpoint, out->endpoint);
-            if (now[k].handshake_wall_s)
-                out->heard_s = (int64_t)time(NULL) - now[k].handshake_wall_s;
-            out->rx_bytes = now[k].rx_bytes;
-            out->tx_bytes = now[k].tx_bytes;
+    for (size_t k = 0; k < w->look_count; k++)
+        if (memcmp(w->look[k].key, w->peers[i].key, DEVICE_KEY) == 0) {
+            if (w->look[k].has_endpoint)
+                endpoint_print(&w->look[k].endpoint, out->endpoint);
+            if (w->look[k].handshake_wall_s)
+                out->heard_s = (int64_t)time(NULL) - w->look[k].handshake_wall_s;
+            out->rx_bytes = w->look[k].rx_bytes;
+            out->tx_bytes = w->look[k].tx_bytes;
         }
-    free(now);
     return 0;
 }
 
