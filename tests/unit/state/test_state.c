@@ -14,6 +14,7 @@ int main(void)
     srunner_add_suite(r, token_suite());
     srunner_add_suite(r, node_suite());
     srunner_add_suite(r, devices_suite());
+    srunner_add_suite(r, mesh_suite());
     srunner_add_suite(r, info_suite());
     srunner_add_suite(r, random_suite());
     srunner_run_all(r, CK_ENV);

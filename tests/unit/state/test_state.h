@@ -48,6 +48,7 @@ Suite *life_suite(void);
 Suite *array_suite(void);
 Suite *dependency_suite(void);
 Suite *devices_suite(void);
+Suite *mesh_suite(void);
 Suite *node_suite(void);
 Suite *bind_suite(void);
 Suite *token_suite(void);
