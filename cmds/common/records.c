@@ -383,7 +383,7 @@ void record_job(struct record *r, const Wire__JobInfo *j, bool details)
         if (s->spread)
             record_pair(r, "SpreadJob", "Yes");
     }
-    if (j->why_there && *j->why_there) {
+    if (details && j->why_there && *j->why_there) {
         record_line(r);
         record_pair(r, "Placement", "%s", j->why_there);
     }

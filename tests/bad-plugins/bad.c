@@ -139,6 +139,8 @@ __attribute__((visibility("default"))) const struct spur_plugin spur_plugin = {
 #endif
 #ifdef BAD_MINOR
     .abi_minor = SPUR_ABI_MINOR_switch + 7,
+#elif defined BAD_RANK
+    .abi_minor = SPUR_ABI_MINOR_priority,
 #else
     .abi_minor = SPUR_ABI_MINOR_switch,
 #endif

@@ -6,7 +6,8 @@
  *       of 20 tasks, after each N-th one its client looks for it with squeue. Every job has a name of its own.
  *   history signal FILE PID SIGNAL     sends it, with a note of the moment
  *   history mark FILE WORD             a note of the moment, of something else that was done
- *   history gaps FILE                  from each such note to the first answer that came from somebody else: each, then p50, p99, max
+ *   history gaps FILE                  from each such note to the first answer that came from somebody else, and the longest pause between answers after
+ *                                      it: each, then p50, p99, max
  *   history check FILE QUEUE           QUEUE is `squeue -h -r -t all -o '%F %A %K %j'`
  *
  * What must hold: an acknowledged job is there, once, under its id and name; one that was refused or never answered is there at most once; an
@@ -371,11 +372,39 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* The longest time without an answer to anybody that ends after `at`, in the three seconds after it. */
+static int64_t pause_at(struct submit *const *to, size_t n, int64_t at)
+{
+    int64_t longest = 0;
+    size_t i = 0, high = n;
+
+    while (i < high) {              /* the first answer after it */
+        size_t middle = (i + high) / 2;
+
+        if (to[middle]->to > at)
+            high = middle;
+        else
+            i = middle + 1;
+    }
+    for (i = i ? i : 1; i < n && to[i - 1]->to < at + 3000000; i++)
+        if (to[i]->to - to[i - 1]->to > longest)
+            longest = to[i]->to - to[i - 1]->to;
+    return longest;
+}
+
+static void percentiles(const char *what, int64_t *values, size_t n)
+{
+    qsort(values, n, sizeof *values, by_value);
+    printf("%s n=%zu p50_ms=%.1f p99_ms=%.1f max_ms=%.1f\n", what, n, (double)values[(n - 1) / 2] / 1000, (double)values[(n - 1) * 99 / 100] / 1000, (double)values[n - 1] / 1000);
+}
+
 static int history_gaps(void)
 {
-    int64_t *gaps = calloc(event_count + 1, sizeof *gaps);
-    size_t n = 0;
+    int64_t *gaps = calloc(event_count + 1, sizeof *gaps), *pauses = calloc(event_count + 1, sizeof *pauses);
+    struct submit **to;
+    size_t n = 0, acked;
 
+    to = sorted(by_to, &acked);
     for (size_t e = 0; e < event_count; e++) {
         int64_t best = 0;
 
@@ -389,15 +418,19 @@ static int history_gaps(void)
             printf("%s: no answer after it\n", events[e].what);
             continue;
         }
-        gaps[n++] = best - events[e].at;
-        printf("%s %.1f ms\n", events[e].what, (double)gaps[n - 1] / 1000);
+        gaps[n] = best - events[e].at;
+        pauses[n] = pause_at(to, acked, events[e].at);
+        printf("%s %.1f ms, longest pause %.1f ms\n", events[e].what, (double)gaps[n] / 1000, (double)pauses[n] / 1000);
+        n++;
     }
-    if (!n)
-        return 1;
-    qsort(gaps, n, sizeof *gaps, by_value);
-    printf("n=%zu p50_ms=%.1f p99_ms=%.1f max_ms=%.1f\n", n, (double)gaps[(n - 1) / 2] / 1000, (double)gaps[(n - 1) * 99 / 100] / 1000, (double)gaps[n - 1] / 1000);
+    if (n) {
+        percentiles("next answer:", gaps, n);
+        percentiles("longest pause:", pauses, n);
+    }
     free(gaps);
-    return 0;
+    free(pauses);
+    free(to);
+    return !n;
 }
 
 int main(int argc, char **argv)
