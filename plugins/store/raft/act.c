@@ -164,6 +164,8 @@ static void role_tell(struct store *s, bool is_leader_ready)
             snprintf(item->name, sizeof item->name, "%s", s->config.rows[i].name);
     if (!*item->name && leader)
         snprintf(item->name, sizeof item->name, "%s", leader->name);
+    if (s->hand_over_ms && s->core_role != RAFT_LEADER)
+        s->hand_over_ms = s->change[0] = 0;
     raft_status_make(s);                /* who asks after the event sees the same */
     item_tell(s, item);
 }

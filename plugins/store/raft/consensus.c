@@ -92,6 +92,7 @@ static void asked_change(struct store *s, struct item *item, int64_t now)
     case ITEM_TRANSFER:
         rc = raft_transfer(s->core, (uint64_t)now, id, &err);
         snprintf(s->change, sizeof s->change, rc < 0 ? "no hand-over%s%s: %s" : "hand-over%s%s", *item->name ? " to " : "", item->name, err.text);
+        s->hand_over_ms = now;
         break;
     case ITEM_RESIGN:
         if (s->core_role == RAFT_LEADER && raft_transfer(s->core, (uint64_t)now, RAFT_NOBODY, &err) < 0)
@@ -294,6 +295,11 @@ static void house(struct store *s, int64_t now)
         return;
     s->house_ms = now + HOUSE_MS;
     lines_sweep(s, now);
+    if (s->hand_over_ms && now > s->hand_over_ms + 3 * (int64_t)s->o.election_max_ms) {
+        s->hand_over_ms = 0;
+        if (strncmp(s->change, "hand-over", 9) == 0)
+            snprintf(s->change, sizeof s->change, "the hand-over did not come about: the other one was not ready, or did not answer");
+    }
     raft_group_turn(s, now);
     lines_dial(s, now);
     watch_loop(s, now);

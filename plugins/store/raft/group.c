@@ -310,6 +310,8 @@ void raft_group_members(struct store *s, const struct raft_members *m)
     struct spur_error err = { 0 };
 
     s->config = *m;
+    if (!s->wanted_until_ms)
+        s->change[0] = '\0';           /* what was under way has come about */
     for (uint32_t i = 0; i < m->count; i++) {
         struct host *h = raft_group_host_add(s, m->rows[i].name, m->rows[i].addr);
 

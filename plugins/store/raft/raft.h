@@ -201,7 +201,7 @@ struct store {
     uint64_t next_read, handed_out;             /* the last entry put into `done` */
     atomic_ullong done_taken;                   /* bytes of entries that the loop has taken */
     uint64_t seen_commit; int64_t seen_ms;      /* age: the leader's commit that is not applied here yet, and when it was heard */
-    int64_t  house_ms, info_ms, status_ms, slow_since_ms, found_since_ms, full_ms, wanted_until_ms, start_ms;
+    int64_t  house_ms, info_ms, status_ms, slow_since_ms, found_since_ms, full_ms, wanted_until_ms, start_ms, hand_over_ms;
     struct { char name[64], addr[128]; bool is_voter; } wanted;
     char     change[400];
     struct job *delayed;                /* chunks that would be over the rate */

@@ -27,6 +27,7 @@ struct node {
     void    *store;                     /* NULL: down */
     uint64_t segment_bytes, snapshot_bytes;
     const struct wal_io *io;
+    bool     may_leave_slow_disk;
     pthread_mutex_t lock;
     struct rig_post posts[256]; size_t post_count;      /* under lock */
     char     log[32768];                /* under lock */
@@ -62,7 +63,7 @@ void rig_cut(struct node *n);
 void rig_heal(struct node *n);
 void rig_turn(struct rig *r);
 #define rig_until(r, condition) do { int64_t rig_end_ = boot_ms() + 30000; while (!(condition)) { rig_turn(r); \
-    ck_assert_msg(boot_ms() < rig_end_, "waited 30 s in vain for " #condition "\n%s", rig_logs(r)); } } while (0)
+    ck_assert_msg(boot_ms() < rig_end_, "waited 30 s in vain for %s\n%s", #condition, rig_logs(r)); } } while (0)
 const char *rig_logs(struct rig *r);
 struct node *rig_leader(struct rig *r); /* the one that leads now and can be asked; NULL: none */
 struct node *rig_lead(struct rig *r);   /* waits for one */

@@ -520,6 +520,50 @@ START_TEST(a_disk_that_does_not_confirm_ends_the_member)
 }
 END_TEST
 
+/* A disk much slower than the others' disks: the leadership goes there. */
+static atomic_int is_disk_slow;
+
+static int slow_sync(void *arg, int fd, const char *name)
+{
+    struct timespec pause = { .tv_nsec = 150000000 };
+
+    (void)arg;
+    if (atomic_load(&is_disk_slow))
+        nanosleep(&pause, NULL);
+    return wal_io_system.fdatasync(NULL, fd, name);
+}
+
+START_TEST(a_leader_with_a_slow_disk_hands_over)
+{
+    struct wal_io io = wal_io_system;
+    struct spur_error err;
+    struct node *old;
+    unsigned number = 0, turn = 0;
+
+    io.fdatasync = slow_sync;
+    rig_init(&rig, 3, 3);
+    for (unsigned i = 0; i < 3; i++)
+        rig_up(&rig.nodes[i]);
+    old = rig_lead(&rig);
+    rig_down(old);
+    old->io = &io;
+    old->may_leave_slow_disk = true;
+    rig_up(old);
+    rig_until(&rig, rig_agree(&rig) && rig_voters(rig_lead(&rig)) == 3);
+    rig_until(&rig, rig_leader(&rig) == old || (rig_leader(&rig) && turn++ % 500 == 0 &&
+                                                (store_raft_ops.transfer(rig_leader(&rig)->store, old->name, &err), false)));
+    atomic_store(&is_disk_slow, 1);
+    /* Entries, one a turn, until the others are seen to be faster for two seconds. */
+    rig_until(&rig, (rig_leader(&rig) && rig_leader(&rig) != old) || number++ > 20000 || !rig_leader(&rig) ||
+              (store_raft_ops.propose(rig_leader(&rig)->store, "x", 1, &err, &err), false));
+    ck_assert_msg(rig_logged(old, "a flush takes"), "%s", rig_logs(&rig));
+    atomic_store(&is_disk_slow, 0);
+    rig_propose(&rig, 10, 50);
+    rig_until(&rig, rig_agree(&rig));
+    rig_fini(&rig);
+}
+END_TEST
+
 /* No room for the next segment: the leader hands over, and comes back by itself when there is some. */
 static atomic_int is_disk_full;
 
@@ -663,6 +707,7 @@ static Suite *raft_suite(void)
     tcase_add_test(t, rot_of_a_lone_controller_is_refused);
     tcase_add_test(t, a_leader_whose_loop_stands_gives_up);
     tcase_add_test(t, a_disk_that_does_not_confirm_ends_the_member);
+    tcase_add_test(t, a_leader_with_a_slow_disk_hands_over);
     tcase_add_test(t, a_full_disk_hands_over_and_comes_back);
     tcase_add_test(t, a_lone_member_with_a_full_disk_refuses);
     tcase_add_test(t, strangers_are_refused);
