@@ -64,8 +64,10 @@ void wal_mark_forget(struct wal *w, uint64_t segment)
     pthread_mutex_lock(&w->mark_lock);
     while (n < w->mark_count && w->marks[n].segment < segment)
         n++;
-    memmove(w->marks, w->marks + n, (w->mark_count - n) * sizeof *w->marks);
-    w->mark_count -= n;
+    if (n) {
+        memmove(w->marks, w->marks + n, (w->mark_count - n) * sizeof *w->marks);
+        w->mark_count -= n;
+    }
     pthread_mutex_unlock(&w->mark_lock);
 }
 
