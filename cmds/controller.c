@@ -133,8 +133,9 @@ static int group_load(struct client *c, struct group *g, struct spur_error *err)
         if (!g->any || m->fence > g->any->fence)
             g->any = m;
     }
-    if (!g->lead && g->any && g->any->leader && *g->any->leader) {      /* he is in no file here: asked by following the others */
-        if (client_call(c, WIRE__MESSAGE_TYPE__MEMBERS, &q.base, WIRE__MESSAGE_TYPE__MEMBERS_LIST, &wire__members_reply__descriptor, &g->arena, &reply, NULL, &one) == 0 &&
+    if (!g->lead && g->any && g->any->leader && *g->any->leader) {      /* he is in no file here: asked where the others say */
+        if (client_call_named(c, g->any->leader, g->any->leader_addr, WIRE__MESSAGE_TYPE__MEMBERS, &q.base, WIRE__MESSAGE_TYPE__MEMBERS_LIST, &wire__members_reply__descriptor,
+                              &g->arena, &reply, &one) == 0 &&
             ((Wire__MembersReply *)reply)->role && !strcmp(((Wire__MembersReply *)reply)->role, "leader")) {
             g->lead = reply;
             row_own(g, g->lead->name, g->lead);

@@ -101,6 +101,8 @@ static int token_read(struct joining *j, const char *text, struct spur_error *er
         !(j->token = wire_unpack(&wire__join_token__descriptor, packed, (uint32_t)len, &j->arena)) || j->token->seed.len != 32 || !j->token->n_controllers ||
         j->token->version != 1 || strpbrk(j->token->name, " /\n#") || !*j->token->name || *j->token->name == '.')
         return spur_fail(err, SPUR_EINVAL, "the token is damaged, or of a newer version: copy it whole, or make another with `spur controller add`");
+    if (!j->addr)
+        j->addr = j->token->addr;
     if (strcmp(j->token->role, "controller") != 0)
         return spur_fail(err, SPUR_EUNSUPPORTED, "the token is for a %.20s host, which this version cannot join", j->token->role);
     return 0;

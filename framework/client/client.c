@@ -505,27 +505,43 @@ int client_wait(struct client *c, const Wire__WaitRequest *request, struct arena
     return 0;
 }
 
-int client_call_one(struct client *c, size_t i, uint16_t type, const ProtobufCMessage *request, uint16_t reply_type, const ProtobufCMessageDescriptor *reply_desc,
-                    struct arena *a, void **reply, struct spur_error *err)
+static int call_at(struct dialog *d, uint16_t type, const ProtobufCMessage *request, uint16_t reply_type, const ProtobufCMessageDescriptor *reply_desc,
+                   struct arena *a, void **reply, struct spur_error *err)
 {
-    struct dialog d = DIALOG_INIT;
     struct frame f;
     const uint8_t *body;
+    Wire__Refusal *no;
     int rc;
 
-    if ((rc = route_dial_to(&c->route, i, &d, ONE_MS, err)) < 0)
-        return rc;
-    dialog_timeout(&d, ONE_MS);
-    if ((rc = dialog_send(&d, type, request, err)) == 0 && (rc = dialog_next(&d, &f, &body, err)) > 0) {
-        Wire__Refusal *no;
-
+    dialog_timeout(d, ONE_MS);
+    if ((rc = dialog_send(d, type, request, err)) == 0 && (rc = dialog_next(d, &f, &body, err)) > 0) {
         if (f.type == reply_type && (*reply = wire_unpack(reply_desc, body, f.length, a)))
             rc = 0;
         else if (f.type == WIRE__MESSAGE_TYPE__REFUSED && (no = wire_unpack(&wire__refusal__descriptor, body, f.length, a)))
             rc = spur_fail(err, no->code < 0 ? no->code : SPUR_EINVAL, "%s", no->text);
         else
-            rc = spur_fail(err, SPUR_ECORRUPT, "%s: an answer that cannot be read", d.peer);
+            rc = spur_fail(err, SPUR_ECORRUPT, "%s: an answer that cannot be read", d->peer);
     }
-    dialog_close(&d);
+    dialog_close(d);
     return rc;
+}
+
+int client_call_one(struct client *c, size_t i, uint16_t type, const ProtobufCMessage *request, uint16_t reply_type, const ProtobufCMessageDescriptor *reply_desc,
+                    struct arena *a, void **reply, struct spur_error *err)
+{
+    struct dialog d = DIALOG_INIT;
+    int rc = route_dial_to(&c->route, i, &d, ONE_MS, err);
+
+    return rc < 0 ? rc : call_at(&d, type, request, reply_type, reply_desc, a, reply, err);
+}
+
+int client_call_named(struct client *c, const char *name, const char *addr, uint16_t type, const ProtobufCMessage *request, uint16_t reply_type,
+                      const ProtobufCMessageDescriptor *reply_desc, struct arena *a, void **reply, struct spur_error *err)
+{
+    struct dialog d = DIALOG_INIT;
+    unsigned at = c->route.at;
+    int rc = route_to(&c->route, name, addr) ? route_dial(&c->route, &d, err) : spur_fail(err, SPUR_ENOTFOUND, "no way to controller %.64s is known here", name);
+
+    c->route.at = at;
+    return rc < 0 ? rc : call_at(&d, type, request, reply_type, reply_desc, a, reply, err);
 }

@@ -49,6 +49,9 @@ int  client_call_one(struct client *c, size_t i, uint16_t type, const ProtobufCM
 /* The configuration from the controllers, for a host without one. servers: "host[:port],..."; auth_type NULL: auth/sodium; host NULL: a user's command, else the
  * daemon that asks (host_name, role). Blocks, some seconds a server at most. */
 int  client_config_files(const char *servers, const char *auth_type, const struct spur_host *host, struct arena *a, Wire__ConfigFiles **out, struct spur_error *err);
+/* The same for one that a controller has named. */
+int  client_call_named(struct client *c, const char *name, const char *addr, uint16_t type, const ProtobufCMessage *request, uint16_t reply_type,
+                       const ProtobufCMessageDescriptor *reply_desc, struct arena *a, void **reply, struct spur_error *err);
 int  client_fd(const struct client *c);                     /* -1 when not connected */
 
 #endif

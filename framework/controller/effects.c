@@ -291,6 +291,8 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             ctl_plan_soon(c);
             break;
         case EV_CONFIG_CHANGED:
+            log_line(SPUR_LOG_INFO, "configuration version %llu: %u nodes, %zu partitions", (unsigned long long)c->state->config_version, c->state->node_count,
+                     c->state->config->partition_count);
             ctl_plugins_take(c);
             joins_believe(c->state->config->hosts_text, c->auth_ops, c->auth->self, clock_wall_ms() / 1000);
             joins_look(c);

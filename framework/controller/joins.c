@@ -126,7 +126,7 @@ static void joins_propose(struct ctl *c, const char *text, proposed_fn done, voi
 
 /* ---- a token ------------------------------------------------------------------------------------------------------------ */
 
-static void token_print(struct ctl *c, const char *name, const uint8_t seed[32], int64_t until_s, const char *known, struct str *out)
+static void token_print(struct ctl *c, const char *name, const char *addr, const uint8_t seed[32], int64_t until_s, const char *known, struct str *out)
 {
     const struct config *cfg = c->state->config;
     Wire__JoinToken t = WIRE__JOIN_TOKEN__INIT;
@@ -139,12 +139,14 @@ static void token_print(struct ctl *c, const char *name, const uint8_t seed[32],
     t.version = 1;
     t.cluster = (char *)(uintptr_t)config_text(cfg, CONF_ClusterName);
     t.name = arena_copy(&a, name);
+    t.addr = word_eq(addr, name) ? NULL : arena_copy(&a, addr);
     t.role = (char *)(uintptr_t)"controller";
     t.seed.data = (uint8_t *)(uintptr_t)seed;
     t.seed.len = 32;
     t.has_until_wall_s = 1;
     t.until_wall_s = until_s;
     t.auth = (char *)(uintptr_t)c->auth->name;
+    t.has_port = 1;
     t.port = (uint32_t)config_number(cfg, CONF_SlurmctldPort);
     t.controllers = arena_alloc(&a, (cfg->controller_count + 1) * sizeof *t.controllers);
     for (size_t k = 0; k < 2; k++)          /* this one, which leads, first */
@@ -198,7 +200,7 @@ int joins_token(struct ctl *c, const char *name, const char *addr, char **token,
     str_init(&out);
     lines_without(joined_text(c), name, &text);
     str_addf(&text, "%s login %s join=%s until=%lld\n", name, hex, addr, (long long)until_s);
-    token_print(c, name, seed, until_s, known, &out);
+    token_print(c, name, addr, seed, until_s, known, &out);
     *token = str_take(&out);
     joins_propose(c, text.text, done, arg);
     sodium_memzero(seed, sizeof seed);

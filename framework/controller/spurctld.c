@@ -242,9 +242,6 @@ static void config_taken(struct ctl *c, void *arg, const struct op_result *resul
     c->is_config_due = false;
     if (!results || !n || results[0].code < 0)
         log_line(SPUR_LOG_ERROR, "configuration was not taken: %s", results && n && results[0].text ? results[0].text : err ? err->text : "dropped");
-    else
-        log_line(SPUR_LOG_INFO, "configuration version %llu: %u nodes, %zu partitions", (unsigned long long)c->state->config_version,
-                 c->state->node_count, c->state->config->partition_count);
 }
 
 /* In a group the log's configuration counts; who has another file says so in one line, each time that either changes. */
