@@ -50,7 +50,7 @@ static int room_grow(struct topo_room *r, uint32_t nodes)
 {
     uint32_t room = nodes + nodes / 4 + 16;
 
-    if (nodes <= r->room)
+    if (r->room && nodes <= r->room)
         return 0;
     room_fini(r);
     r->fits = calloc(room, sizeof *r->fits);

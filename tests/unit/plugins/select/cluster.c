@@ -297,7 +297,7 @@ int cluster_place(const struct cluster *c, const struct wish *w, struct placed *
 {
     static void *self;
     const struct spur_select_ops *ops = spur_plugin_select_topo.ops;
-    struct spur_host host = { .size = sizeof host };
+    static const struct spur_host host = { .size = sizeof host };
 
     if (!self)
         ck_assert_int_eq(spur_plugin_select_topo.open(&host, NULL, &self, err), 0);

@@ -180,7 +180,7 @@ START_TEST(speed)
     const struct spur_select_ops *ops = spur_plugin_select_topo.ops;
     struct spur_view view = { .size = sizeof view, .node_size = sizeof many_nodes[0], .nodes = many_nodes, .node_count = MANY };
     struct spur_placement out = { .size = sizeof out, .pick_size = sizeof many_picks[0], .picks = many_picks, .pick_room = MANY };
-    struct spur_host host = { .size = sizeof host };
+    static const struct spur_host host = { .size = sizeof host };
     struct spur_error err;
     void *self;
 
