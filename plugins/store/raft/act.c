@@ -362,6 +362,10 @@ void jobs_take(struct store *s)
         case JOB_SEND: took_send(s, j, now); break;
         case JOB_PUBLISH: took_publish(s, j); break;
         case JOB_CHUNK: took_chunk(s, j, now); break;
+        case JOB_ROSTER:
+            if (j->code < 0)
+                raft_say_rarely(s, "members", "%s", j->why.text);
+            break;
         }
         raft_job_free(j);
         raft_act(s);

@@ -172,14 +172,15 @@ static void asks_take(struct store *s)
 
 /* ---- watching ---- */
 
-static uint32_t majority_flush(const struct store *s)
+/* The slowest of the others, by what they have said lately: slower than all of them by far is slow. */
+static uint32_t others_flush(const struct store *s, int64_t now)
 {
-    uint32_t best = 0;
+    uint32_t most = 0;
 
     for (uint32_t i = 0; i < s->host_count; i++)
-        if (s->hosts[i].info.flush_p50_us && s->hosts[i].is_seen && s->hosts[i].info.flush_p50_us > best)
-            best = s->hosts[i].info.flush_p50_us;
-    return best;        /* the slowest of the others: slower than all of them by far is slow */
+        if (s->hosts[i].info.flush_p50_us > most && s->hosts[i].is_seen && now - s->hosts[i].heard_ms < 5000)
+            most = s->hosts[i].info.flush_p50_us;
+    return most;
 }
 
 static bool is_alone(const struct store *s)
@@ -220,7 +221,7 @@ static void watch_disk(struct store *s, int64_t now)
     if (!s->o.may_leave_slow_disk)
         return;
     flush_times(s, &p50, &p99, &most, now - SLOW_MS, &count);
-    others = majority_flush(s);
+    others = others_flush(s, now);
     if (count < 8 || !others || p50 < SLOW_FLOOR_US || p50 < SLOW_TIMES * others) {
         s->slow_since_ms = now;
         return;

@@ -234,6 +234,11 @@ static void job_done(struct store *s, struct job *j)
     raft_wake(s->wake_fd);
 }
 
+static void job_roster(struct store *s, struct job *j)
+{
+    j->code = roster_follow(s, j->index, &(struct roster){ .group = j->group, .former = j->former, .members = j->members }, &j->why);
+}
+
 void *files_main(void *arg)
 {
     struct store *s = arg;
@@ -268,6 +273,7 @@ void *files_main(void *arg)
         case JOB_PUBLISH: job_publish(s, j); break;
         case JOB_SEND: job_send(s, j); break;
         case JOB_CHUNK: job_chunk(s, j); break;
+        case JOB_ROSTER: job_roster(s, j); break;
         }
         pthread_mutex_lock(&s->jobs_lock);
         job_done(s, j);

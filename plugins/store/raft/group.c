@@ -307,7 +307,7 @@ void raft_group_turn(struct store *s, int64_t now)
 /* The configuration in force. */
 void raft_group_members(struct store *s, const struct raft_members *m)
 {
-    struct spur_error err = { 0 };
+    struct job *j = s->group ? calloc(1, sizeof *j) : NULL;
 
     s->config = *m;
     if (!s->wanted_until_ms)
@@ -325,8 +325,14 @@ void raft_group_members(struct store *s, const struct raft_members *m)
             lines_hello(s);
         }
     }
-    if (s->group && roster_write(s, &(struct roster){ .group = s->group, .former = s->former, .members = *m }, &err) < 0)
-        raft_say_rarely(s, "members", "%s", err.text);
+    if (j) {                            /* elsewhere: consensus waits for no disk */
+        j->kind = JOB_ROSTER;
+        j->index = roster_seq(s);
+        j->group = s->group;
+        j->former = s->former;
+        j->members = *m;
+        files_put(s, j);
+    }
     s->house_ms = 0;
 }
 

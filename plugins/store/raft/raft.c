@@ -433,7 +433,7 @@ static void reset(struct store *s)
     s->barriers = s->reads = s->late = s->own = NULL;
     s->lines = NULL;
     s->delayed = NULL;
-    s->start_ms = boot_ms();
+    s->start_ms = s->full_ms = s->slow_since_ms = boot_ms();
     s->core_role = RAFT_FOLLOWER;
     s->core_leader = RAFT_NOBODY;
     s->is_leader_told = s->is_snapshotting = s->is_stopping_ask = false;
@@ -740,6 +740,7 @@ static void store_close(void *self)
     pthread_mutex_destroy(&s->meet_lock);
     pthread_mutex_destroy(&s->room_lock);
     pthread_mutex_destroy(&s->jobs_lock);
+    pthread_mutex_destroy(&s->roster_lock);
     free(s->o.recover_at);
     free(s->path);
     free(s);
@@ -766,6 +767,7 @@ int store_raft_create(const struct spur_host *host, const char *path, const stru
     pthread_mutex_init(&s->meet_lock, NULL);
     pthread_mutex_init(&s->room_lock, NULL);
     pthread_mutex_init(&s->jobs_lock, NULL);
+    pthread_mutex_init(&s->roster_lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->meet_over, &attr);

@@ -82,13 +82,14 @@ struct order {
 };
 
 /* To the files thread and back. */
-enum job_kind { JOB_PUBLISH, JOB_LOAD, JOB_SEND, JOB_CHUNK };
+enum job_kind { JOB_PUBLISH, JOB_LOAD, JOB_SEND, JOB_CHUNK, JOB_ROSTER };
 struct job {
     struct job *next;
     enum job_kind kind;
     int      code;
     struct spur_error why;
     uint64_t peer, index, term, first, offset, total, size;
+    uint64_t group, former;             /* ROSTER */
     uint32_t count;
     bool     is_last;
     struct raft_members members;
@@ -208,6 +209,8 @@ struct store {
     uint64_t snapshot_known;            /* index of the newest snapshot on disk */
     uint32_t meetings_open;             /* accepted, not proven yet */
     struct { char text[64]; int64_t until_ms; uint32_t more; } said[16];
+    pthread_mutex_t roster_lock;
+    uint64_t roster_seq;                /* under roster_lock */
 
     /* Meetings. */
     pthread_mutex_t meet_lock;
@@ -308,7 +311,9 @@ void raft_group_superseded(struct store *s, const char *by);
 /* roster.c: the file `members` beside the log. */
 struct roster { uint64_t group, former; bool is_superseded; struct raft_members members; };     /* is_superseded: the others went on without this folder */
 int  roster_read(const char *path, struct roster *out, struct spur_error *err);
-int  roster_write(const struct store *s, const struct roster *r, struct spur_error *err);
+int  roster_write(struct store *s, const struct roster *r, struct spur_error *err);     /* now */
+uint64_t roster_seq(struct store *s);
+int  roster_follow(struct store *s, uint64_t seq, const struct roster *r, struct spur_error *err);      /* unless roster_write came after roster_seq */
 /* meet.c */
 int  meet_start(struct store *s, struct meeting *m);    /* takes it */
 void meet_stop(struct store *s);

@@ -2,7 +2,8 @@
 /* roster.c - the file `members` beside the log: which group this folder belongs to, who is in it and where.
  *
  * The log is the truth; this is what is known before the log can be read, or when it turns out to be damaged. Replaced whole, durably,
- * whenever the configuration changes.
+ * whenever the configuration changes: by the files thread when it follows the log, at once when a group is founded, joined or forced. What was ordered
+ * before such a moment must not be written after it (`seq`).
  */
 #include "raft.h"
 
@@ -49,7 +50,7 @@ int roster_read(const char *path, struct roster *out, struct spur_error *err)
     return rc;
 }
 
-int roster_write(const struct store *s, const struct roster *r, struct spur_error *err)
+static int write_whole(const struct store *s, const struct roster *r, struct spur_error *err)
 {
     const struct raft_members *m = &r->members;
     int folder = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1, rc = 0;
@@ -72,5 +73,37 @@ int roster_write(const struct store *s, const struct roster *r, struct spur_erro
         close(fd);
     if (folder >= 0)
         close(folder);
+    return rc;
+}
+
+int roster_write(struct store *s, const struct roster *r, struct spur_error *err)
+{
+    int rc;
+
+    pthread_mutex_lock(&s->roster_lock);
+    s->roster_seq++;
+    rc = write_whole(s, r, err);
+    pthread_mutex_unlock(&s->roster_lock);
+    return rc;
+}
+
+uint64_t roster_seq(struct store *s)
+{
+    uint64_t seq;
+
+    pthread_mutex_lock(&s->roster_lock);
+    seq = s->roster_seq;
+    pthread_mutex_unlock(&s->roster_lock);
+    return seq;
+}
+
+int roster_follow(struct store *s, uint64_t seq, const struct roster *r, struct spur_error *err)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&s->roster_lock);
+    if (seq == s->roster_seq)
+        rc = write_whole(s, r, err);
+    pthread_mutex_unlock(&s->roster_lock);
     return rc;
 }

@@ -266,7 +266,7 @@ void rig_init(struct rig *r, unsigned nodes, unsigned listed)
         folder_make(n->folder);
         pthread_mutex_init(&n->lock, NULL);
         n->peers = peers_create("test");
-        peers_use(n->peers, &auth_ops, n, true);
+        rig_auth(n);
         n->channels = (struct spur_channels){ .size = sizeof n->channels, .ctx = n, .meet = cut_meet, .send = cut_send, .output = cut_output,
                                               .written = cut_written, .input = cut_input, .next = cut_next, .close = cut_close };
         n->host = (struct spur_host){ .size = sizeof n->host, .ctx = n, .log = host_log, .post = host_post, .now_ms = host_now, .wall_ms = host_now,
@@ -349,6 +349,7 @@ void rig_wipe_running(struct rig *r, struct node *n)
     rig_up(n);
 }
 
+void rig_auth(struct node *n) { peers_use(n->peers, &auth_ops, n, true); }
 void rig_cut(struct node *n) { atomic_store(&n->is_cut, true); }
 void rig_heal(struct node *n) { atomic_store(&n->is_cut, false); }
 

@@ -59,6 +59,7 @@ void rig_up(struct node *n);
 void rig_down(struct node *n);          /* a clean stop */
 void rig_wipe(struct node *n);          /* its folder is empty */
 void rig_wipe_running(struct rig *r, struct node *n);       /* down, wiped, up */
+void rig_auth(struct node *n);          /* its channels prove themselves as the node */
 void rig_cut(struct node *n);
 void rig_heal(struct node *n);
 void rig_turn(struct rig *r);

@@ -6,14 +6,17 @@
  */
 #include "raft_rig.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "fixture.h"
 #include "local.h"
+#include "rpc/peers.h"
 
 static struct rig rig;
 
@@ -660,6 +663,108 @@ START_TEST(strangers_are_refused)
 }
 END_TEST
 
+/* ---- what a controller with a good key, or somebody without one, may try on the wire ---- */
+
+static int connect_to(struct node *n)
+{
+    struct sockaddr_in a = { .sin_family = AF_INET };
+    char addr[64], *port;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    snprintf(addr, sizeof addr, "%s", n->addr);
+    port = strchr(addr, ':');
+    *port++ = '\0';
+    inet_pton(AF_INET, addr, &a.sin_addr);
+    a.sin_port = htons((uint16_t)atoi(port));
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+static int meet_as(struct node *as, int fd, struct spur_channel **out, struct spur_error *err)
+{
+    struct spur_identity who = { .size = sizeof who };
+
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    return as->channels.meet(as->channels.ctx, fd, true, "store/raft", boot_ms() + 5000, out, &who, err);
+}
+
+static void say(struct node *as, int fd, struct spur_channel *c, uint16_t type, const void *data, size_t n, unsigned times)
+{
+    struct spur_error err;
+    const void *out;
+    size_t len;
+
+    ck_assert_int_eq(as->channels.send(c, type, data, n, &err), 0);
+    len = as->channels.output(c, &out);
+    for (unsigned i = 0; i < times; i++)
+        ck_assert_int_eq(send(fd, out, len, MSG_NOSIGNAL), (ssize_t)len);
+    as->channels.written(c, len);
+}
+
+START_TEST(bad_peers_are_refused)
+{
+    struct node *leader, *other, *us;
+    struct spur_channel *c;
+    struct spur_error err = { 0 };
+    struct hello h = { .protocol = RAFT_PROTOCOL, .line = LINE_CONTROL, .member = 4711, .group = 99, .name = "c4" };
+    uint8_t *packed, junk[3000];
+    size_t n;
+    int fd;
+
+    rig_init(&rig, 4, 3);
+    us = &rig.nodes[3];
+    for (unsigned i = 0; i < 3; i++)
+        rig_up(&rig.nodes[i]);
+    leader = rig_lead(&rig);
+    rig_propose(&rig, 20, 50);
+    memset(junk, 0x55, sizeof junk);
+    /* Bytes that are none of ours. */
+    fd = connect_to(leader);
+    ck_assert_int_eq(send(fd, junk, sizeof junk, MSG_NOSIGNAL), (ssize_t)sizeof junk);
+    rig_until(&rig, rig_logged(leader, "no greeting of spur"));
+    close(fd);
+    /* Another cluster: of two lines of one kind in a minute one is said, so another member hears it. */
+    other = leader == &rig.nodes[0] ? &rig.nodes[1] : &rig.nodes[0];
+    peers_destroy(us->peers);
+    us->peers = peers_create("another");
+    rig_auth(us);
+    fd = connect_to(other);
+    ck_assert_int_lt(meet_as(us, fd, &c, &err), 0);
+    ck_assert_msg(strstr(err.text, "another cluster"), "%s", err.text);
+    close(fd);
+    peers_destroy(us->peers);
+    us->peers = peers_create("test");
+    rig_auth(us);
+    /* A good key and another group. */
+    fd = connect_to(leader);
+    ck_assert_int_eq(meet_as(us, fd, &c, &err), 0);
+    ck_assert_ptr_nonnull(packed = hello_pack(&h, &n));
+    say(us, fd, c, FRAME_HELLO, packed, n, 1);
+    rig_until(&rig, rig_logged(leader, "belongs to group 0000000000000063"));
+    free(packed);
+    us->channels.close(c);
+    close(fd);
+    /* The right group, then bytes that are no message; and a record that is said twice. */
+    h.group = strtoull(rig_status(leader).group, NULL, 16);
+    for (unsigned twice = 0; twice < 2; twice++) {
+        fd = connect_to(leader);
+        ck_assert_int_eq(meet_as(us, fd, &c, &err), 0);
+        ck_assert_ptr_nonnull(packed = hello_pack(&h, &n));
+        say(us, fd, c, FRAME_HELLO, packed, n, 1 + twice);
+        if (!twice)
+            say(us, fd, c, FRAME_MESSAGE, junk, sizeof junk, 1);
+        rig_until(&rig, rig_logged(leader, twice ? "does not open" : "no message between controllers"));
+        free(packed);
+        us->channels.close(c);
+        close(fd);
+    }
+    ck_assert_uint_eq(rig_status(leader).member_count, 3);
+    rig_propose(&rig, 20, 50);
+    rig_until(&rig, rig_agree(&rig));
+    rig_fini(&rig);
+}
+END_TEST
+
 static void barrier_done(void *arg, const struct spur_error *err) { *(int *)arg = err ? -1 : 1; }
 
 START_TEST(reads_are_ordered_behind_what_was_committed)
@@ -711,6 +816,7 @@ static Suite *raft_suite(void)
     tcase_add_test(t, a_full_disk_hands_over_and_comes_back);
     tcase_add_test(t, a_lone_member_with_a_full_disk_refuses);
     tcase_add_test(t, strangers_are_refused);
+    tcase_add_test(t, bad_peers_are_refused);
     tcase_add_test(t, reads_are_ordered_behind_what_was_committed);
     suite_add_tcase(s, t);
     return s;
