@@ -104,7 +104,9 @@ static int links_read(const char *node_path, const char *folder, bool is_p2p, ui
             return spur_fail(err, SPUR_ENOMEM, "out of memory");
         n->links = grown;
         snprintf(path, sizeof path, "%s/%s/%u/properties", node_path, folder, numbers[i]);
-        if ((rc = pairs_read(path, &p)) < 0)
+        if ((rc = pairs_read(path, &p)) == -EPERM)
+            continue;       /* to a GPU that a device cgroup hides */
+        if (rc < 0)
             return spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(-rc));
         l = &n->links[n->link_count];
         *l = (struct kfd_link){ .to = pairs_u32(&p, "node_to"), .type = pairs_u32(&p, "type"), .weight = pairs_u32(&p, "weight"),

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <spur/gpu.h>
 
+#include "inside.h"
 #include "nvml.h"
 
 #define GPUS_MAX 64
@@ -130,7 +131,7 @@ struct gpu {
     uint32_t first_row;
 };
 
-static void type_of(const char *name, char *out, size_t size)
+void nvml_type(const char *name, char *out, size_t size)
 {
     size_t k = 0;
 
@@ -222,7 +223,7 @@ static int gpu_read(const struct nvml *n, unsigned i, struct gpu *g, struct spur
     if ((rc = n->call.minor(g->handle, &g->minor)) != NVML_OK)
         return call_fail(n, err, rc, "nvmlDeviceGetMinorNumber", i);
     if (n->call.name(g->handle, name, sizeof name) == NVML_OK)
-        type_of(name, g->type, sizeof g->type);
+        nvml_type(name, g->type, sizeof g->type);
     if (n->call.pcie_generation && n->call.pcie_width && n->call.pcie_generation(g->handle, &generation) == NVML_OK &&
         n->call.pcie_width(g->handle, &width) == NVML_OK && generation < sizeof lane_mbps / sizeof *lane_mbps && width <= 32)
         g->pcie_mbps = lane_mbps[generation] * width;
@@ -311,7 +312,7 @@ static int mig_rows(struct scan *s, unsigned i)
         if (!(row = row_add(s, i, handle, uuid)))
             return spur_fail(s->err, SPUR_EUNSUPPORTED, "more than %d NVIDIA devices on one node", SPUR_GPU_MAX);
         if (c->name(handle, name, sizeof name) == NVML_OK && name[0])
-            type_of(name, row->type, sizeof row->type);
+            nvml_type(name, row->type, sizeof row->type);
         if (c->gpu_instance && c->compute_instance && c->gpu_instance(handle, &gi) == NVML_OK && c->compute_instance(handle, &ci) == NVML_OK) {
             snprintf(capability, sizeof capability, "gpu%u/mig/gi%u", g->minor, gi);
             if (capability_add(s, capability, row)) {
@@ -369,6 +370,20 @@ static void events_watch(struct nvml *n, const struct scan *s)
         n->call.event_register(s->gpus[i].handle, NVML_EVENT_XID | NVML_EVENT_DOUBLE_BIT_ECC, n->events);
 }
 
+static int rows_give(const struct scan *s, struct spur_gpu_found *found)
+{
+    found->count = s->row_count;
+    if (s->row_count > found->room)
+        return spur_fail(s->err, SPUR_ELIMIT, "%u NVIDIA devices, there is room for %u", s->row_count, found->room);
+    for (uint32_t i = 0; i < s->row_count; i++) {
+        char *to = (char *)found->gpus + (size_t)i * found->gpu_size;
+
+        memset(to, 0, found->gpu_size);
+        memcpy(to, &s->rows[i], found->gpu_size < sizeof *s->rows ? found->gpu_size : sizeof *s->rows);
+    }
+    return 0;
+}
+
 static int nvml_scan(void *self, const struct spur_gres_line *lines, uint32_t line_count, uint32_t line_size, const char *root, bool emulate,
                      struct spur_gpu_found *found, struct spur_error *err)
 {
@@ -389,8 +404,17 @@ static int nvml_scan(void *self, const struct spur_gres_line *lines, uint32_t li
     s->root = root && strcmp(root, "/") ? root : "";
     s->emulate = emulate;
     s->err = err;
-    if ((rc = library_open(n, err)) < 0)
+    if ((rc = library_open(n, err)) < 0) {
+        int shown = rc == SPUR_ENOTFOUND ? proc_scan(s->root, s->rows, SPUR_GPU_MAX, err) : 0;
+
+        if (shown > 0) {        /* the driver is here without its library: no links, and nobody to ask for health */
+            s->row_count = (uint32_t)shown;
+            rc = rows_give(s, found);
+        } else if (shown < 0) {
+            rc = shown;
+        }
         goto out;
+    }
     if ((rc = n->call.count(&s->count)) != NVML_OK) {
         rc = spur_fail(err, SPUR_EIO, "nvmlDeviceGetCount: %s", error_text(n, rc, buf));
         goto out;
@@ -421,17 +445,8 @@ static int nvml_scan(void *self, const struct spur_gres_line *lines, uint32_t li
             else
                 s->rows[i].links[i] = -1;
         }
-    found->count = s->row_count;
-    if (s->row_count > found->room) {
-        rc = spur_fail(err, SPUR_ELIMIT, "%u NVIDIA devices, there is room for %u", s->row_count, found->room);
+    if ((rc = rows_give(s, found)) < 0)
         goto out;
-    }
-    for (uint32_t i = 0; i < s->row_count; i++) {
-        char *to = (char *)found->gpus + (size_t)i * found->gpu_size;
-
-        memset(to, 0, found->gpu_size);
-        memcpy(to, &s->rows[i], found->gpu_size < sizeof *s->rows ? found->gpu_size : sizeof *s->rows);
-    }
     n->count = s->row_count;
     events_watch(n, s);
 out:

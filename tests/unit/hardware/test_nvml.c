@@ -2,6 +2,7 @@
 /* test_nvml.c - gpu/nvml against the tests' own library: the matrices of the NVIDIA node types, switches, MIG, domains, errors, events. */
 #include <math.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/config.h"
@@ -156,6 +157,115 @@ START_TEST(mig)
 }
 END_TEST
 
+static void file_put(const char *root, const char *name, const char *text)
+{
+    char path[300];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        mkdir(path, 0700);
+        *at = '/';
+    }
+    ck_assert_ptr_nonnull((f = fopen(path, "w")));
+    fputs(text, f);
+    fclose(f);
+}
+
+static void scan_root(const char *root, struct rig *m)
+{
+    struct spur_error err = { 0 };
+    struct rows rows;
+
+    memset(m, 0, sizeof *m);
+    ck_assert_msg(rows_scan(plugin, NULL, 0, root, true, &rows, &err) == 0, "%s", err.text);
+    ck_assert(rig_take(m, &rows));
+    scan_rows_fini(&rows);
+}
+
+/* A MIG instance is opened through three files: the GPU's, and those of two capabilities. */
+START_TEST(mig_files)
+{
+    char root[] = "/tmp/spur-nvml-XXXXXX", command[60];
+    struct rig m;
+
+    stub_begin();
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    file_put(root, "proc/driver/nvidia/capabilities/gpu3/mig/gi5/access", "DeviceFileMinor: 21\nDeviceFileMode: 292\n");
+    file_put(root, "proc/driver/nvidia/capabilities/gpu3/mig/gi5/ci0/access", "DeviceFileMinor: 22\n");
+    say("gpu 0 bdf 0000:01:00.0 minor 3 name A100 arch 7 gen 4\nmig 0 1g.5gb 5 0\n");
+    scan_root(root, &m);
+    ck_assert_str_eq(m.gpus[0].file, "/dev/nvidia3,/dev/nvidia-caps/nvidia-cap21,/dev/nvidia-caps/nvidia-cap22");
+    rig_fini(&m);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    ck_assert_int_eq(system(command), 0);
+    stub_end();
+}
+END_TEST
+
+/* The driver without its library: devices by PCI address, no links. */
+START_TEST(driver_alone)
+{
+    char root[] = "/tmp/spur-nvml-XXXXXX", command[60];
+    struct spur_error err = { 0 };
+    struct rows rows;
+    struct rig m;
+
+    stub_begin();
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    say("fail nvmlInit_v2 9\n");
+    file_put(root, "proc/driver/nvidia/gpus/0000:41:00.0/information", "Model: \t\t NVIDIA L40S\nIRQ:   1\nGPU UUID: \t GPU-b\nDevice Minor: \t 0\n");
+    file_put(root, "proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA L40S\nGPU UUID: \t GPU-a\nDevice Minor: \t 1\n");
+    scan_root(root, &m);
+    ck_assert_uint_eq(m.gpu_count, 2);
+    ck_assert_str_eq(m.gpus[0].pci, "0000:01:00.0");
+    ck_assert_str_eq(m.gpus[0].file, "/dev/nvidia1");
+    ck_assert_str_eq(m.gpus[0].type, "nvidia_l40s");
+    ck_assert_str_eq(m.gpus[1].uuid, "GPU-b");
+    ck_assert_int_eq(m.gpus[0].links[1], 0);
+    rig_fini(&m);
+    file_put(root, "proc/driver/nvidia/gpus/0000:41:00.0/information", "Model: NVIDIA L40S\n");
+    ck_assert_int_eq(rows_scan(plugin, NULL, 0, root, true, &rows, &err), SPUR_EIO);
+    ck_assert_ptr_nonnull(strstr(err.text, "0000:41:00.0/information: does not say the device's minor number"));
+    snprintf(command, sizeof command, "rm -r %s", root);
+    ck_assert_int_eq(system(command), 0);
+    stub_end();
+}
+END_TEST
+
+/* What hwloc knows is matched by PCI address: its own order is another one on these nodes. */
+START_TEST(matched_by_address)
+{
+    struct spur_error err = { 0 };
+    struct fixture f;
+    struct rig m, host;
+
+    stub_begin();
+    fixture_read("dgx_a100", &f);
+    for (uint32_t i = 0; i < f.count; i++)
+        say("gpu %u bdf %s minor %u name A100 arch 7 gen 4\nswitch %u 12\n", i, f.gpus[7 - i].bdf, i, i);     /* the library in another order than hwloc */
+    scan(&m);
+    memset(&host, 0, sizeof host);
+    ck_assert_msg(rig_from_hwloc(TEST_DATA "/topologies/dgx_a100.xml", &host, &err) == 0, "%s", err.text);
+    rig_match(&m, &host);
+    for (uint32_t i = 0; i < f.count; i++) {
+        char cores[32];
+
+        ck_assert_int_eq(m.gpus[i].numa, f.gpus[7 - i].numa);
+        snprintf(cores, sizeof cores, "%d-%d", 16 * f.gpus[7 - i].numa, 16 * f.gpus[7 - i].numa + 15);
+        ck_assert_str_eq(m.gpus[i].cores, cores);
+        for (uint32_t k = 0; k < f.count; k++)
+            ck_assert_int_eq(m.gpus[i].pcie_switch == m.gpus[k].pcie_switch, f.gpus[7 - i].pcisw == f.gpus[7 - k].pcisw);
+    }
+    ck_assert_uint_eq(m.nic_count, f.nics);
+    ck_assert_uint_eq(m.cores_per_socket, 64);
+    rig_fini(&host);
+    rig_fini(&m);
+    stub_end();
+}
+END_TEST
+
 /* One end says a link is up, the other that it is down. */
 START_TEST(half_a_link)
 {
@@ -188,7 +298,7 @@ START_TEST(refuses)
 
     stub_begin();
     say("gpu 0 bdf 0000:01:00.0 minor 0 name V100 arch 5 gen 3\n%s", refusals[_i].text);
-    ck_assert_int_eq(rows_scan(plugin, NULL, 0, "", true, &rows, &err), refusals[_i].code);
+    ck_assert_int_eq(rows_scan(plugin, NULL, 0, "/nowhere", true, &rows, &err), refusals[_i].code);
     ck_assert_str_eq(err.text, refusals[_i].sentence);
     stub_end();
 }
@@ -205,7 +315,7 @@ START_TEST(no_library)
     ck_assert_int_eq(config_parse("ClusterName=t\nSlurmctldHost=c\nNodeName=n1\nPartitionName=p Nodes=n1\n", NULL, NULL, NULL,
                                   "plugin \"gpu/nvml\" {\n  library = \"/nowhere/libnvidia-ml.so\"\n}\n", &cfg, &err), 0);
     ck_assert_int_eq(loader_open(SPUR_KIND_gpu, "gpu/nvml", cfg, NULL, &plugin, &err), 0);
-    ck_assert_int_eq(rows_scan(plugin, NULL, 0, "", true, &rows, &err), SPUR_ENOTFOUND);
+    ck_assert_int_eq(rows_scan(plugin, NULL, 0, "/nowhere", true, &rows, &err), SPUR_ENOTFOUND);
     ck_assert_ptr_nonnull(strstr(err.text, "/nowhere/libnvidia-ml.so"));
     stub_end();
 }
@@ -248,6 +358,9 @@ Suite *nvml_suite(void)
     tcase_add_test(t, old_driver);
     tcase_add_test(t, domains);
     tcase_add_test(t, mig);
+    tcase_add_test(t, mig_files);
+    tcase_add_test(t, driver_alone);
+    tcase_add_test(t, matched_by_address);
     tcase_add_test(t, half_a_link);
     tcase_add_loop_test(t, refuses, 0, sizeof refusals / sizeof *refusals);
     tcase_add_test(t, no_library);

@@ -268,10 +268,10 @@ START_TEST(not_whole)
 }
 END_TEST
 
-/* Where devices hang is read by PCI address from sysfs: two on one switch, one on another, a network device beside it. */
+/* Where devices hang is read by PCI address from sysfs: two on one switch, one on another, a network device beside it, and one that shares only the host bridge. */
 START_TEST(places)
 {
-    static const char *const at[] = { "pci0000:00/0000:00:01.0/0000:01:00.0", "pci0000:00/0000:00:01.0/0000:02:00.0", "pci0000:80/0000:80:01.0/0000:03:00.0" };
+    static const char *const at[] = { "pci0000:00/0000:00:01.0/0000:01:00.0", "pci0000:00/0000:00:01.0/0000:02:00.0", "pci0000:80/0000:80:01.0/0000:03:00.0", "pci0000:80/0000:80:03.0/0000:05:00.0" };
     struct spur_error err = { 0 };
     char name[300], target[300], path[300];
     struct rig m;
@@ -285,17 +285,19 @@ START_TEST(places)
         snprintf(name, sizeof name, "sys/devices/system/cpu/cpu%d/topology/physical_package_id", i);
         put(name, "%d\n", i % 2);
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
+        int bus = i < 3 ? i + 1 : 5;
+
         gpu_node(2 + i, 1, 10 + (unsigned)i);
         snprintf(name, sizeof name, KFD "%d/properties", 2 + i);
         put(name, "cpu_cores_count 0\nsimd_count 440\nio_links_count 1\np2p_links_count 0\nvendor_id 4098\ndevice_id 29711\nlocation_id %d\ndomain 0\ndrm_render_minor %d\nunique_id %d\n",
-            (i + 1) << 8, 128 + i, 10 + i);
-        link_put(2 + i, 0, i == 2, 2, 20, 312, 32000);
+            bus << 8, 128 + i, 10 + i);
+        link_put(2 + i, 0, i >= 2, 2, 20, 312, 32000);
         snprintf(name, sizeof name, "sys/devices/%s/numa_node", at[i]);
-        put(name, "%d\n", i == 2);
+        put(name, "%d\n", i >= 2);
         snprintf(name, sizeof name, "sys/devices/%s/local_cpulist", at[i]);
-        put(name, i == 2 ? "1,3,5,7\n" : "0,2,4,6\n");
-        snprintf(path, sizeof path, "%s/sys/bus/pci/devices/0000:%02d:00.0", root, i + 1);
+        put(name, i >= 2 ? "1,3,5,7\n" : "0,2,4,6\n");
+        snprintf(path, sizeof path, "%s/sys/bus/pci/devices/0000:%02d:00.0", root, bus);
         put("sys/bus/pci/devices/x", "0\n");
         snprintf(target, sizeof target, "../../../devices/%s", at[i]);
         ck_assert_int_eq(symlink(target, path), 0);
@@ -317,6 +319,8 @@ START_TEST(places)
     ck_assert_int_ne(m.gpus[0].pcie_switch, m.gpus[2].pcie_switch);
     ck_assert_uint_eq(m.gpus[0].mbps[1], 25600);
     ck_assert_uint_eq(m.gpus[0].mbps[2], 12800);
+    ck_assert_uint_eq(m.gpus[2].path[3], SPUR_PATH_BRIDGE);
+    ck_assert_int_ne(m.gpus[2].pcie_switch, m.gpus[3].pcie_switch);
     ck_assert_uint_eq(m.nic_count, 1);
     ck_assert_str_eq(m.nics[0].name, "mlx5_0");
     ck_assert_uint_eq(m.nics[0].mbps, 400000);
