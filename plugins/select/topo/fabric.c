@@ -143,8 +143,9 @@ static bool choose_exact(struct fabric_room *room, struct fabric_leaf *leaves, c
     uint64_t size = 2 * (uint64_t)s.pods * s.leaves * s.given, all = size * (n + 1);
     uint32_t *now, best_given = 0, best_begun = 0, pods;
 
-    if (size > FABRIC_EXACT || all > FABRIC_EXACT)
+    if (size > FABRIC_EXACT || all > FABRIC_EXACT || all > room->budget)
         return false;
+    room->budget -= all;
     if (all > room->value_room) {
         uint32_t *more = realloc(room->values, (size_t)all * sizeof *more);
 

@@ -14,7 +14,8 @@ struct fabric_leaf {
 };
 struct fabric_cost { uint32_t leaves, pods; uint64_t idle; };      /* idle: nodes of the leaves taken, so what is left over is this less the job */
 
-struct fabric_room { uint32_t *values; uint64_t value_room; uint32_t *order; uint32_t order_room; };
+/* budget: cells of the table that may still be filled; set before each decision, so that a cluster of many groups does not hold the loop. */
+struct fabric_room { uint64_t budget; uint32_t *values; uint64_t value_room; uint32_t *order; uint32_t order_room; };
 void fabric_fini(struct fabric_room *room);
 
 /* Takes `need` units of these leaves. False: there are not so many, or no memory. Exact as long as the table it needs has no more than FABRIC_EXACT cells

@@ -431,6 +431,7 @@ enum topo_net_answer topo_net_choose(struct topo_net *net, const struct topo_ask
 
     if (!net_grow(net, x->leaf_count, room->fit_count, x->group_count > x->fabric_count ? x->group_count : x->fabric_count))
         return TOPO_NET_OPEN;
+    net->fabric.budget = FABRIC_EXACT + FABRIC_EXACT / 2;
     most = room->fit_count < most ? room->fit_count : most;
     if (t->a.tasks_set && t->a.tasks < most)
         most = t->a.tasks;
