@@ -43,10 +43,11 @@ struct order {                          /* a write that is not confirmed yet */
     uint64_t seq;
     bool     has_vote; uint64_t term, vote;
     uint64_t first; struct slot *slots; size_t count;
+    uint64_t commit;                    /* a note rides along: committed as far as known */
 };
 struct snapshot { uint64_t index, term; struct raft_members members; struct lump *bytes; bool is_bad; };
 struct drive {
-    uint64_t term, vote;                /* durable */
+    uint64_t term, vote, commit;        /* durable */
     uint64_t first; struct slot *slots; size_t count, room;
     struct order *orders; size_t order_count, order_room;
     struct snapshot snapshots[2];       /* newest first; index 0: none */
@@ -57,7 +58,7 @@ struct lump *lump_new(const void *data, size_t n);
 struct lump *lump_hold(struct lump *b);
 void lump_drop(struct lump *b);
 void drive_fini(struct drive *d);
-void drive_order(struct drive *d, const struct raft_ready *rd);
+void drive_order(struct drive *d, const struct raft_ready *rd, uint64_t commit);
 void drive_confirm(struct drive *d, size_t orders);                         /* the oldest ones are durable now */
 void drive_crash(struct drive *d, struct sim_random *random);               /* any prefix of the records that were not durable survives */
 bool drive_rot(struct drive *d, struct sim_random *random);                 /* a durable record is unreadable: it and all behind it is lost */
@@ -147,6 +148,7 @@ struct cluster {
     struct raft_config config;
     uint64_t ambush, late_votes;        /* chances per million: a new leader is hit; a request for a vote comes late once more */
     uint32_t snapshot_every, chunk_bytes, disk_us, think_us, drift_ppm;
+    bool is_purging;                    /* ended jobs are forgotten now and then */
     bool is_calm;                       /* no more faults */
     uint64_t calm_us, end_us;
     bool has_failed; char failure[400];
@@ -175,6 +177,7 @@ struct letter *letter_of(const struct raft_message *m);
 void letter_free(void *letter);
 
 void host_open(struct member *m, const struct snapshot *from);
+void host_replay(struct member *m, struct raft_restored *restored, struct raft_entry *entries);     /* what the log says is committed is applied before anybody is asked */
 void host_close(struct member *m);
 void host_request(struct member *m, const struct letter *letter);
 void host_apply(struct member *m, const struct raft_entry *e);

@@ -60,14 +60,14 @@ void drive_fini(struct drive *d)
     memset(d, 0, sizeof *d);
 }
 
-void drive_order(struct drive *d, const struct raft_ready *rd)
+void drive_order(struct drive *d, const struct raft_ready *rd, uint64_t commit)
 {
     struct order *o;
 
     if (d->order_count == d->order_room)
         d->orders = mem_grow(d->orders, d->order_room = d->order_room ? 2 * d->order_room : 8, sizeof *d->orders);
     o = &d->orders[d->order_count++];
-    *o = (struct order){ .seq = rd->write_seq, .has_vote = rd->has_vote, .term = rd->term, .vote = rd->vote, .count = rd->count };
+    *o = (struct order){ .seq = rd->write_seq, .has_vote = rd->has_vote, .term = rd->term, .vote = rd->vote, .count = rd->count, .commit = commit };
     if (!rd->count)
         return;
     o->first = rd->entries[0].index;
@@ -97,7 +97,7 @@ static void append(struct drive *d, uint64_t index, const struct slot *s)
     d->slots[d->count++] = (struct slot){ .term = s->term, .type = s->type, .lump = lump_hold(s->lump) };
 }
 
-/* The first `records` of an order: its vote comes before its entries. */
+/* The first `records` of an order: its vote comes before its entries, the note of what is committed last. */
 static void perform(struct drive *d, const struct order *o, size_t records)
 {
     if (o->has_vote && records) {
@@ -107,6 +107,8 @@ static void perform(struct drive *d, const struct order *o, size_t records)
     }
     for (size_t i = 0; i < o->count && i < records; i++)
         append(d, o->first + i, &o->slots[i]);
+    if (records > o->count && o->commit > d->commit)
+        d->commit = o->commit;
 }
 
 static void orders_drop(struct drive *d, size_t n)
@@ -120,7 +122,7 @@ static void orders_drop(struct drive *d, size_t n)
 void drive_confirm(struct drive *d, size_t orders)
 {
     for (size_t i = 0; i < orders; i++)
-        perform(d, &d->orders[i], d->orders[i].count + 1);
+        perform(d, &d->orders[i], d->orders[i].count + 2);
     orders_drop(d, orders);
 }
 
@@ -132,7 +134,7 @@ void drive_crash(struct drive *d, struct sim_random *random)
         whole = 0;
     drive_confirm(d, whole);
     if (d->order_count)
-        perform(d, &d->orders[0], sim_random_below(random, d->orders[0].count + 2));
+        perform(d, &d->orders[0], sim_random_below(random, d->orders[0].count + 3));
     orders_drop(d, d->order_count);
     d->is_flushing = d->is_full = false;
 }

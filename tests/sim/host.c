@@ -86,6 +86,20 @@ void host_open(struct member *m, const struct snapshot *from)
         check_digest(m, from->index);
 }
 
+void host_replay(struct member *m, struct raft_restored *restored, struct raft_entry *entries)
+{
+    uint64_t last = restored->snapshot_index + restored->count, drop;
+
+    while (m->applied < last && m->applied < m->drive.commit && !m->c->has_failed)
+        host_apply(m, &entries[m->applied - restored->snapshot_index]);
+    restored->applied = m->applied;
+    /* Of what is applied the data may be left on the disk. */
+    drop = sim_random_below(&m->c->random, 2) ? sim_random_below(&m->c->random, m->applied - restored->snapshot_index + 1) : 0;
+    for (uint64_t i = 0; i < drop; i++)
+        if (entries[i].type == RAFT_ENTRY_DATA)
+            entries[i].data = NULL;
+}
+
 void host_close(struct member *m)
 {
     struct proposal *next;
@@ -397,7 +411,7 @@ void host_apply(struct member *m, const struct raft_entry *e)
     check_apply(m, e);
     if (m->c->has_failed)
         return;
-    p = proposal_take(m, raft_cookie(m->raft, e->index, e->term));
+    p = m->raft ? proposal_take(m, raft_cookie(m->raft, e->index, e->term)) : NULL;
     m->applied = e->index;
     m->applied_term = e->term;
     if (e->type == RAFT_ENTRY_MEMBERS && raft_members_unpack(&m->members_applied, e->data, e->n) < 0)
@@ -498,6 +512,62 @@ static void configure_ops(struct building *b)
     }
 }
 
+static void key_value(struct building *b, Wire__KeyValue ***set, size_t *n, const char *key, const char *value)
+{
+    Wire__KeyValue *kv = arena_alloc(&b->arena, sizeof *kv);
+
+    wire__key_value__init(kv);
+    kv->key = arena_copy(&b->arena, key);
+    kv->value = arena_copy(&b->arena, value);
+    if (!*n)
+        *set = arena_alloc(&b->arena, 4 * sizeof **set);
+    (*set)[(*n)++] = kv;
+}
+
+/* What administrators and clocks do: jobs held, let go, run again; nodes drained, lost and back; ended jobs forgotten. */
+static void other_op(struct member *m, struct building *b)
+{
+    struct cluster *c = m->c;
+    const struct node *n = &m->state->nodes[sim_random_below(&c->random, m->state->node_count)];
+    uint64_t what = sim_random_below(&c->random, 8);
+
+    if (what < 4) {
+        static const Wire__JobUpdateRequest__Verb verbs[] = { WIRE__JOB_UPDATE_REQUEST__VERB__HOLD, WIRE__JOB_UPDATE_REQUEST__VERB__RELEASE,
+                                                              WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE, WIRE__JOB_UPDATE_REQUEST__VERB__SET };
+        Wire__OpUpdate *o = arena_alloc(&b->arena, sizeof *o);
+
+        wire__op_update__init(o);
+        o->job_id = 1 + (uint32_t)sim_random_below(&c->random, m->state->next_job_id);
+        o->verb = verbs[what];
+        o->has_by_admin = o->by_admin = 1;
+        if (what == 3)
+            key_value(b, &o->set, &o->n_set, "TimeLimit", sim_random_below(&c->random, 2) ? "10" : "2-00:00:00");
+        op_add(b)->update = o;
+    } else if (what < 6) {
+        Wire__OpNodeUpdate *o = arena_alloc(&b->arena, sizeof *o);
+
+        wire__op_node_update__init(o);
+        o->node = n->conf->name;
+        key_value(b, &o->set, &o->n_set, "State", sim_random_below(&c->random, 3) ? "RESUME" : "DRAIN");
+        key_value(b, &o->set, &o->n_set, "Reason", "sim");
+        op_add(b)->node_update = o;
+    } else if (what == 6) {
+        Wire__OpNodeLost *o = arena_alloc(&b->arena, sizeof *o);
+
+        wire__op_node_lost__init(o);
+        o->node = n->conf->name;
+        o->has_back = 1;
+        o->back = sim_random_below(&c->random, 3) > 0;
+        op_add(b)->node_lost = o;
+    } else if (c->is_purging) {
+        Wire__OpPurge *o = arena_alloc(&b->arena, sizeof *o);
+
+        wire__op_purge__init(o);
+        o->before_cluster_ms = m->state->cluster_ms - 1000;
+        op_add(b)->purge = o;
+    }
+}
+
 static void plan(void *arg, uint64_t number, void *data)
 {
     struct member *m = arg;
@@ -528,6 +598,8 @@ static void plan(void *arg, uint64_t number, void *data)
         else if (phase == PHASE_COMPLETING)
             report_op(&b, j, m->state->nodes[j->allocs[0].node].conf->name, WIRE__REPORT__KIND__GONE);
     }
+    if (m->state->config && sim_random_below(&c->random, 4) == 0)
+        other_op(m, &b);
     if (b.count && m->proposals == NULL)
         entry_propose(m, &b, NULL);
     else

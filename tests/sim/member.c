@@ -302,7 +302,7 @@ static void member_act(struct member *m, const struct raft_ready *rd)
     struct cluster *c = m->c;
 
     if (rd->write_seq) {
-        drive_order(&m->drive, rd);
+        drive_order(&m->drive, rd, m->applied);
         flush_start(m);
         if (SIM_FAULT(WRITTEN_EARLY))
             member_later(m, 0, written_early, rd->write_seq, NULL, NULL);
@@ -451,6 +451,9 @@ void member_start(struct member *m)
         fail(c, "m%u: its disk does not fit together", m->place);
         return;
     }
+    host_open(m, restored.snapshot_index ? &m->drive.snapshots[0] : NULL);
+    check_start(m, &restored);
+    host_replay(m, &restored, entries);
     config.self = m->id;
     config.seed = sim_random_next(&c->random);
     m->raft = raft_create(&config, &restored);
@@ -461,8 +464,6 @@ void member_start(struct member *m)
     }
     if (m->is_muted && !SIM_FAULT(ROT_IGNORED))
         raft_set_mute(m->raft, true);
-    host_open(m, restored.snapshot_index ? &m->drive.snapshots[0] : NULL);
-    check_start(m, &restored);
     free(entries);
     say(c, "m%u: starts, life %u, term %llu, snapshot %llu, log to %llu%s", m->place, m->life, (unsigned long long)restored.term, (unsigned long long)restored.snapshot_index,
         (unsigned long long)(restored.count ? restored.entries ? restored.snapshot_index + restored.count : 0 : restored.snapshot_index), m->is_muted ? ", muted" : "");

@@ -35,6 +35,7 @@ static void draw(struct cluster *c)
         .append_bytes_max = sim_random_below(r, 2) ? 64 << 10 : 600, .append_entries_max = sim_random_below(r, 2) ? 256 : 1 + (uint32_t)sim_random_below(r, 8),
         .window_messages = 1 + (uint32_t)sim_random_below(r, 16), .cache_bytes = sim_random_below(r, 2) ? 1 << 20 : 500 };
     c->drift_ppm = sim_random_below(r, 2) ? 50000 : 200;
+    c->is_purging = sim_random_below(r, 3) == 0;
     c->snapshot_every = (uint32_t)sim_random_between(r, 8, 150);
     c->chunk_bytes = (uint32_t)sim_random_between(r, 200, 8000);
     c->disk_us = (uint32_t)sim_random_between(r, 200, 5 * MS);
