@@ -312,6 +312,17 @@ static void check_config(struct member *m, const struct raft_status *st)
         fail(m->c, "m%u does not go by the newest configuration in its log (%u members, %u in force)", m->place, newest ? newest->count : 0, st->members.count);
 }
 
+/* Whom a follower takes for the leader of this term has won it. */
+static void check_leader(struct member *m, const struct raft_status *st)
+{
+    const struct truth *t = &m->c->truth;
+
+    for (size_t i = t->leader_count; i-- > 0; )
+        if (t->leaders[i].term == st->term && t->leaders[i].leader == st->leader)
+            return;
+    fail(m->c, "m%u follows somebody in term %llu who was never elected in it", m->place, U(st->term));
+}
+
 static void check_status(struct member *m)
 {
     struct raft_status st;
@@ -323,8 +334,11 @@ static void check_status(struct member *m)
         fail(m->c, "m%u goes back from term %llu to %llu", m->place, U(m->term), U(st.term));
     if (st.role == RAFT_LEADER && (m->role != RAFT_LEADER || m->term != st.term))
         check_new_leader(m, &st);
+    if (st.leader != RAFT_NOBODY && st.leader != m->id && (st.leader != m->leader || st.term != m->term))
+        check_leader(m, &st);
     m->role = st.role;
     m->term = st.term;
+    m->leader = st.leader;
     check_commit(m, &st, leads);
     check_config(m, &st);
     if (m->is_muted && !st.is_muted) {

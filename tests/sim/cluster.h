@@ -96,7 +96,7 @@ struct member {
     bool is_leader_ready;
     uint64_t reads_next; struct read { uint64_t id; uint32_t client, request; uint64_t floor; } reads[16]; uint32_t read_count;
     /* as last seen by check.c */
-    enum raft_role role; uint64_t term, commit;
+    enum raft_role role; uint64_t term, commit, leader;
     struct { uint64_t index; struct raft_members members; } config_log[32]; uint32_t config_count;  /* configurations in the log as written */
 };
 
@@ -146,7 +146,7 @@ struct cluster {
     struct truth truth;
     struct chances chances;
     struct raft_config config;
-    uint64_t ambush, late_votes;        /* chances per million: a new leader is hit; a request for a vote comes late once more */
+    uint64_t ambush, late_votes;        /* chances per million: a new leader is hit; a request for a vote, or a piece of a snapshot, comes late once more */
     uint32_t snapshot_every, chunk_bytes, disk_us, think_us, drift_ppm;
     bool is_purging;                    /* ended jobs are forgotten now and then */
     bool is_calm;                       /* no more faults */

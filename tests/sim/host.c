@@ -195,7 +195,9 @@ static void installed(void *arg, uint64_t number, void *data)
 
 void host_install(struct member *m)
 {
-    member_later(m, sim_random_tail(&m->c->random, 10 * MS), installed, 0, NULL, NULL);
+    uint64_t takes = sim_random_below(&m->c->random, 8) ? 10 * MS : 500 * MS;
+
+    member_later(m, sim_random_tail(&m->c->random, takes), installed, 0, NULL, NULL);
 }
 
 /* ---- entries ---- */

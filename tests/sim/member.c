@@ -343,7 +343,7 @@ static void member_act(struct member *m, const struct raft_ready *rd)
         if (!to)
             continue;
         letter_send(c, m->place, to->place, letter_of(k));
-        if ((k->type == RAFT_VOTE || k->type == RAFT_TIMEOUT_NOW) && sim_random_chance(&c->random, c->late_votes))
+        if ((k->type == RAFT_VOTE || k->type == RAFT_TIMEOUT_NOW || k->type == RAFT_SNAPSHOT) && sim_random_chance(&c->random, c->late_votes))
             member_later(m, sim_random_below(&c->random, 700 * MS), sent_again, to->place, letter_of(k), letter_free);
     }
     host_snapshot_maybe(m, rd->wants_snapshot);

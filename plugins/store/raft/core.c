@@ -249,7 +249,7 @@ void raft_message(struct raft *r, uint64_t now_ms, const struct raft_message *m)
         election_prevote(r, m);
         return;
     }
-    if (m->term < r->term) {
+    if (m->term < r->term && !(RAFT_FAULT(OLD_LEADERS_SNAPSHOT) && m->type == RAFT_SNAPSHOT)) {
         refuse_old(r, m);
         return;
     }

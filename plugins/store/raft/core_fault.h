@@ -24,6 +24,7 @@
     X(NO_ROLL_BACK,       "a configuration stays in force when its entry is cut off") \
     X(MEMBERS_ANY_TIME,   "a configuration is changed while the last change is not committed") \
     X(SNAPSHOT_ACK,       "an installed snapshot is acknowledged with the last index of the log") \
+    X(OLD_LEADERS_SNAPSHOT, "a snapshot from the leader of an earlier term is taken") \
     X(NOT_STICKY,         "votes are given while a leader is heard") \
     X(LEASE_FROM_REPLY,   "the lease is counted from when the replies came, not from when the round was sent") \
     X(READ_BEFORE_NOOP,   "a new leader answers reads before an entry of its term is committed")
