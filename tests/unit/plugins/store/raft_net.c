@@ -76,8 +76,7 @@ void net_start(struct net *n, uint64_t id)
 
     ck_assert_ptr_null(m->r);
     for (uint64_t i = m->snapshot.index + 1; i <= m->last; i++)
-        entries[restored.count++] = (struct raft_entry){ .term = m->log[i].term, .index = i, .type = m->log[i].type, .data = m->log[i].big ? m->log[i].big : m->log[i].text,
-                                                         .n = m->log[i].n };
+        entries[restored.count++] = (struct raft_entry){ .term = m->log[i].term, .index = i, .type = m->log[i].type, .data = m->log[i].text, .n = m->log[i].n };
     restored.entries = entries;
     m->applied = m->snapshot.index;
     memset(&m->incoming, 0, sizeof m->incoming);
@@ -104,13 +103,8 @@ static void entry_set(struct net_entry *to, const struct raft_entry *e)
     to->term = e->term;
     to->type = e->type;
     to->n = e->n;
-    to->big = NULL;
-    if (e->n <= sizeof to->text) {
-        memcpy(to->text, e->data ? e->data : "", e->n);
-    } else {
-        to->big = malloc(e->n);         /* kept to the end of the test's process */
-        memcpy(to->big, e->data, e->n);
-    }
+    ck_assert_uint_le(e->n, sizeof to->text);
+    memcpy(to->text, e->data ? e->data : "", e->n);
 }
 
 static void disk_do(struct net_member *m, struct net_write *w, uint64_t now)
@@ -175,7 +169,7 @@ static void apply(struct net *n, struct net_member *m, const struct raft_entry *
         const struct net_entry *known = &n->truth[e->index];
 
         ck_assert_msg(known->term == row.term && known->n == row.n && known->type == row.type
-                      && (row.big || memcmp(known->text, row.text, row.n) == 0), "member %u applies something else at %u", (unsigned)m->id, (unsigned)e->index);
+                      && memcmp(known->text, row.text, row.n) == 0, "member %u applies something else at %u", (unsigned)m->id, (unsigned)e->index);
     }
     m->applied = e->index;
 }
@@ -201,7 +195,7 @@ static void load(struct net *n, struct net_member *m, uint64_t first, uint32_t c
 
     for (; got < count && first + got <= m->last && first + got >= m->first; got++)
         rows[got] = (struct raft_entry){ .term = m->log[first + got].term, .index = first + got, .type = m->log[first + got].type,
-                                         .data = m->log[first + got].big ? m->log[first + got].big : m->log[first + got].text, .n = m->log[first + got].n };
+                                         .data = m->log[first + got].text, .n = m->log[first + got].n };
     m->loads++;
     raft_loaded(m->r, n->now, rows, got);
     free(rows);

@@ -12,7 +12,7 @@
 #define NET_MEMBERS 6
 #define NET_LOG 4096
 
-struct net_entry { uint64_t term; uint32_t type; char text[64]; size_t n; void *big; };
+struct net_entry { uint64_t term; uint32_t type; char text[128]; size_t n; };
 struct net_write { uint64_t seq, term, vote, first; bool has_vote; struct net_entry *entries; size_t count; };
 struct net_snapshot { uint64_t index, term; struct raft_members members; };
 struct net_member {
