@@ -110,15 +110,45 @@ static void asked_change(struct store *s, struct item *item, int64_t now)
     free(item);
 }
 
+/* False: not now. While a hand-over is under way the core takes nothing: what comes waits for its end, then this member still leads, or says who does not. */
+static bool proposed(struct store *s, struct item *item, int64_t now)
+{
+    int rc = raft_propose(s->core, (uint64_t)now, item->data, item->n, item, &item->index, &item->why);
+
+    if (rc == SPUR_EBUSY) {
+        memset(&item->why, 0, sizeof item->why);
+        return false;
+    }
+    if (rc < 0)
+        answer(s, item, rc);
+    return true;
+}
+
+static void held_propose(struct store *s)
+{
+    struct item *item;
+
+    while ((item = s->held)) {
+        struct item *next = item->next;
+
+        if (!proposed(s, item, boot_ms()))
+            return;
+        if (!(s->held = next))
+            s->held_end = &s->held;
+    }
+}
+
 static void asked(struct store *s, struct item *item, int64_t now)
 {
     int rc;
 
     switch (item->kind) {
     case ITEM_ENTRY:
-        rc = raft_propose(s->core, (uint64_t)now, item->data, item->n, item, &item->index, &item->why);
-        if (rc < 0)
-            answer(s, item, rc);
+        if (!s->held && proposed(s, item, now))
+            break;
+        item->next = NULL;
+        *s->held_end = item;
+        s->held_end = &item->next;
         break;
     case ITEM_BARRIER:
         item->index = ++s->next_read;
@@ -158,6 +188,7 @@ static void asks_take(struct store *s)
     struct item *item;
     uint64_t applied;
 
+    held_propose(s);
     while ((item = ring_take(&s->asks))) {
         bool is_entry = item->kind == ITEM_ENTRY;
 
@@ -321,6 +352,8 @@ static int wait_ms(struct store *s, int64_t now)
     for (const struct job *j = s->delayed; j; j = j->next)
         if (j->due_ms < now + most)
             most = j->due_ms > now ? j->due_ms - now : 0;
+    if (s->held)
+        most = 5;
     if (s->done_first || s->orders_first)
         most = 2;                       /* a ring was full */
     if (raft_has_ready(s->core))

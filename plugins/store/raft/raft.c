@@ -430,6 +430,8 @@ static void reset(struct store *s)
     s->orders_end = &s->orders_first;
     s->jobs = (struct job_list){ NULL, &s->jobs.first };
     s->jobs_done = (struct job_list){ NULL, &s->jobs_done.first };
+    s->held = NULL;
+    s->held_end = &s->held;
     s->barriers = s->reads = s->late = s->own = NULL;
     s->lines = NULL;
     s->delayed = NULL;

@@ -198,6 +198,7 @@ struct store {
     enum raft_role core_role; uint64_t core_leader; bool is_leader_told;
     uint64_t write_done;
     struct item *barriers, **barriers_end;      /* confirmed by the core, wait for their index to be handed out */
+    struct item *held, **held_end;              /* proposals that the core does not take now: a hand-over, or too much under way */
     struct item *reads;                         /* wait for the core */
     uint64_t next_read, handed_out;             /* the last entry put into `done` */
     atomic_ullong done_taken;                   /* bytes of entries that the loop has taken */
