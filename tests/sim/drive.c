@@ -115,7 +115,8 @@ static void orders_drop(struct drive *d, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         order_fini(&d->orders[i]);
-    memmove(d->orders, d->orders + n, (d->order_count - n) * sizeof *d->orders);
+    if (n && n < d->order_count)
+        memmove(d->orders, d->orders + n, (d->order_count - n) * sizeof *d->orders);
     d->order_count -= n;
 }
 
