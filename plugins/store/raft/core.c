@@ -241,12 +241,17 @@ static bool term_follow(struct raft *r, const struct raft_message *m)
 void raft_message(struct raft *r, uint64_t now_ms, const struct raft_message *m)
 {
     input_begin(r, now_ms);
-    if (m->to != r->config.self || m->from == r->config.self || m->from == RAFT_NOBODY || m->term == 0 || m->term > RAFT_TERM_MAX) {
+    if (m->to != r->config.self || m->from == r->config.self || m->from == RAFT_NOBODY || m->term > RAFT_TERM_MAX
+        || (m->term == 0 && m->type != RAFT_PREVOTE_REPLY)) {      /* who has never seen a term can only refuse */
         r->broken_messages++;
         return;
     }
     if (m->type == RAFT_PREVOTE) {
         election_prevote(r, m);
+        return;
+    }
+    if (m->type == RAFT_PREVOTE_REPLY && m->term <= r->term) {
+        election_prevote_reply(r, m);
         return;
     }
     if (m->term < r->term && !(RAFT_FAULT(OLD_LEADERS_SNAPSHOT) && m->type == RAFT_SNAPSHOT)) {

@@ -470,6 +470,165 @@ START_TEST(muted_neither_votes_nor_campaigns)
 }
 END_TEST
 
+static bool drop_timeout_now(const struct raft_message *m) { return m->type == RAFT_TIMEOUT_NOW; }
+
+/* A hand-over that comes to nothing ends by itself; the lease does not come back in this term, for the order may only be late. */
+START_TEST(hand_over_that_fails)
+{
+    uint64_t leader, term;
+
+    net_found(&net, 3);
+    leader = net_leader(&net, 1500);
+    net_run(&net, 100);
+    term = net_status(&net, leader).term;
+    net.drop = drop_timeout_now;
+    ck_assert_int_eq(raft_transfer(net.members[leader].r, net.now, RAFT_NOBODY, NULL), 0);
+    net_run(&net, 300);
+    ck_assert_int_eq(net_propose(&net, leader, "x"), SPUR_EBUSY);
+    net_run(&net, 300);
+    ck_assert_int_eq(net_propose(&net, leader, "x"), 0);
+    net_run(&net, 100);
+    ck_assert_uint_eq(net_status(&net, leader).term, term);
+    ck_assert(!raft_has_lease(net.members[leader].r, net.now));
+    ck_assert_int_eq(raft_read(net.members[leader].r, net.now, 3, NULL), 0);
+    net_pump(&net);
+    ck_assert_uint_eq(net.members[leader].read_count, 1);
+}
+END_TEST
+
+static uint32_t appends_seen;
+static bool count_appends(const struct raft_message *m)
+{
+    appends_seen += m->type == RAFT_APPEND && m->count > 0;
+    return m->type == RAFT_APPEND_REPLY;
+}
+
+START_TEST(window_of_a_peer)
+{
+    uint64_t leader;
+
+    net_found(&net, 3);
+    leader = net_leader(&net, 1500);
+    net_run(&net, 100);
+    appends_seen = 0;
+    net.drop = count_appends;           /* nobody answers */
+    for (int i = 0; i < 40; i++) {
+        net_propose(&net, leader, "x");
+        net_run(&net, 1);
+    }
+    ck_assert_uint_eq(appends_seen, 2 * 4);
+}
+END_TEST
+
+/* What no right peer can have sent is dropped and counted. */
+START_TEST(contradictions_are_dropped)
+{
+    uint64_t leader, a;
+    struct raft_status s;
+    struct raft_entry other = { .type = RAFT_ENTRY_DATA, .data = "other", .n = 5 };
+    struct raft_message m = { .type = RAFT_APPEND, .entries = &other, .count = 1 };
+
+    net_found(&net, 3);
+    leader = net_leader(&net, 1500);
+    net_propose(&net, leader, "a");
+    net_run(&net, 100);
+    a = other_than(leader, 0);
+    ck_assert_uint_eq(net_status(&net, leader).broken_messages, 0);
+    s = net_status(&net, a);
+    m.from = leader;
+    m.to = a;
+    m.term = s.term;
+    other.index = s.commit;             /* another entry where one is committed */
+    other.term = s.term - 1;
+    m.index = s.commit - 1;
+    m.log_term = raft_term_at(net.members[a].r, m.index) < other.term ? raft_term_at(net.members[a].r, m.index) : other.term;
+    raft_message(net.members[a].r, net.now, &m);
+    m.from = other_than(leader, a);     /* a second leader of this term */
+    other.index = s.last_index + 1;
+    other.term = s.term;
+    m.index = s.last_index;
+    m.log_term = s.last_term;
+    raft_message(net.members[a].r, net.now, &m);
+    m.to = leader;                      /* and one told to the first */
+    raft_message(net.members[leader].r, net.now, &m);
+    m.to = a;
+    m.from = leader;
+    other.type = RAFT_ENTRY_MEMBERS;    /* a configuration that is none */
+    raft_message(net.members[a].r, net.now, &m);
+    ck_assert_uint_eq(net_status(&net, a).broken_messages, 3);
+    ck_assert_uint_eq(net_status(&net, leader).broken_messages, 1);
+    ck_assert_uint_eq(net_status(&net, a).last_index, s.last_index);
+    ck_assert_uint_eq(net_status(&net, leader).role, RAFT_LEADER);
+}
+END_TEST
+
+/* The promise of a vote is in the configuration: the next leader keeps it. */
+START_TEST(promise_outlives_its_leader)
+{
+    uint64_t leader, next;
+    struct raft_member row = net_member_row(4, true);
+
+    net_found(&net, 3);
+    leader = net_leader(&net, 1500);
+    net_run(&net, 100);
+    ck_assert_int_eq(raft_member_add(net.members[leader].r, net.now, &row, NULL), 0);
+    net_run(&net, 100);
+    ck_assert(!net_status(&net, leader).members.rows[3].is_voter && net_status(&net, leader).members.rows[3].will_vote);
+    net_stop(&net, leader);
+    next = net_other_leader(&net, 1500, leader);
+    ck_assert_uint_ne(next, 0);
+    net_start(&net, 4);
+    net_run(&net, 300);
+    ck_assert(net_status(&net, next).members.rows[3].is_voter);
+    ck_assert_uint_eq(net_status(&net, next).members.count, 4);
+}
+END_TEST
+
+/* Committed entries are handed out as fast as they are applied, not all at once. */
+START_TEST(a_slow_state_is_not_flooded)
+{
+    static char block[1 << 20];
+    struct raft_config config = { .self = 1, .heartbeat_ms = 50, .election_min_ms = 250, .election_max_ms = 500, .cache_bytes = 1 << 20 };
+    struct raft_restored nothing = { 0 };
+    struct raft_members alone = { .count = 1 };
+    struct raft_ready ready;
+    struct raft *r = raft_create(&config, &nothing);
+    uint64_t index, handed = 0, bytes = 0;
+
+    alone.rows[0] = net_member_row(1, true);
+    raft_tick(r, 1);
+    ck_assert_int_eq(raft_found(r, &alone, NULL), 0);
+    for (int i = 0; i < 200; i++) {
+        raft_tick(r, 2 + (uint64_t)i);
+        if (i >= 10 && i < 70)
+            ck_assert_int_eq(raft_propose(r, 2 + (uint64_t)i, block, sizeof block, NULL, &index, NULL), 0);
+        while (raft_has_ready(r)) {
+            uint64_t seq;
+
+            raft_ready(r, &ready);
+            seq = ready.write_seq;
+            for (size_t k = 0; k < ready.committed_count; k++) {
+                handed = ready.committed[k].index;
+                bytes += ready.committed[k].n;
+            }
+            raft_done(r);
+            if (seq)
+                raft_written(r, 2 + (uint64_t)i, seq);
+        }
+    }
+    ck_assert_uint_ge(bytes, 32u << 20);
+    ck_assert_uint_le(bytes, 41u << 20);
+    while (handed < index) {
+        raft_applied(r, handed);
+        ck_assert(raft_has_ready(r));
+        raft_ready(r, &ready);
+        handed = ready.committed[ready.committed_count - 1].index;
+        raft_done(r);
+    }
+    raft_destroy(r);
+}
+END_TEST
+
 START_TEST(members_from_the_wire_are_not_trusted)
 {
     struct raft_members m = { .count = 2 }, back;
@@ -531,6 +690,11 @@ int main(void)
     tcase_add_test(t, lost_chunk_answers_are_asked_for_again);
     tcase_add_test(t, lost_appends_are_sent_again);
     tcase_add_test(t, muted_neither_votes_nor_campaigns);
+    tcase_add_test(t, hand_over_that_fails);
+    tcase_add_test(t, window_of_a_peer);
+    tcase_add_test(t, contradictions_are_dropped);
+    tcase_add_test(t, promise_outlives_its_leader);
+    tcase_add_test(t, a_slow_state_is_not_flooded);
     tcase_add_test(t, members_from_the_wire_are_not_trusted);
     suite_add_tcase(s, t);
     runner = srunner_create(s);
