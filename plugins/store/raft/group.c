@@ -175,6 +175,27 @@ static bool take_in(struct store *s, struct host *h, bool is_voter, int64_t now)
     return true;
 }
 
+/* A member of the configuration as it shall be: it becomes a voter, or has another address in SlurmctldHost. True: a change was begun or is under way. */
+static bool adjust(struct store *s, struct host *h, bool is_voter, int64_t now)
+{
+    const struct raft_member *row = member_named(s, h->name);
+    struct spur_error err = { 0 };
+    struct raft_member m;
+    int rc;
+
+    if (!row || row->id != h->id || ((row->is_voter || row->will_vote || !is_voter) && strcmp(row->addr, h->addr) == 0))
+        return false;
+    m = *row;
+    m.is_voter |= is_voter || row->will_vote;
+    snprintf(m.addr, sizeof m.addr, "%s", h->addr);
+    rc = raft_member_add(s->core, (uint64_t)now, &m, &err);
+    if (rc == 0)
+        raft_say(s, SPUR_LOG_INFO, "%s %s", h->name, m.is_voter && !row->is_voter ? "becomes a voter" : "has a new address");
+    else if (rc != SPUR_EBUSY)
+        raft_say_rarely(s, "join", "%s cannot be changed: %s", h->name, err.text);
+    return true;
+}
+
 static bool is_connected(const struct host *h)
 {
     return h->out[LINE_CONTROL] && h->out[LINE_BULK] && h->out[LINE_CONTROL]->has_hello && h->out[LINE_BULK]->has_hello &&
@@ -197,12 +218,14 @@ static void wanted_turn(struct store *s, int64_t now)
         s->wanted_until_ms = 0;
         return;
     }
-    if (h && is_connected(h) && h->group == s->group)
-        take_in(s, h, s->wanted.is_voter, now);
+    if (h && is_connected(h) && h->group == s->group && !take_in(s, h, s->wanted.is_voter, now))
+        adjust(s, h, s->wanted.is_voter, now);
 }
 
 static void leader_turn(struct store *s, int64_t now)
 {
+    bool are_all_here = true;
+
     if (s->wanted_until_ms) {
         wanted_turn(s, now);
         return;
@@ -211,9 +234,20 @@ static void leader_turn(struct store *s, int64_t now)
         struct host *h = &s->hosts[i];
         const struct raft_member *old = member_named(s, h->name);
 
+        if (h->listed && !(h->is_self || is_connected(h)))
+            are_all_here = false;
+        if (h->listed && !old)
+            are_all_here = false;
         if (h->is_self || !h->listed || !h->is_fresh || h->group != s->group || !is_connected(h))
             continue;
         if (take_in(s, h, old ? old->is_voter : line_votes(s, h->listed), now))
+            return;
+    }
+    /* The copy of a pair votes when a third is there, not before: two voters stop when either does. */
+    for (uint32_t i = 0; i < s->host_count; i++) {
+        struct host *h = &s->hosts[i];
+
+        if (h->listed && (h->is_self || is_connected(h)) && adjust(s, h, are_all_here && line_votes(s, h->listed), now))
             return;
     }
 }

@@ -300,6 +300,33 @@ START_TEST(two_are_a_voter_and_a_copy)
 }
 END_TEST
 
+/* A third host beside the usual pair gives automatic fail-over: the copy votes too from then on. */
+START_TEST(a_pair_becomes_three)
+{
+    struct node *old;
+
+    rig_init(&rig, 3, 2);
+    for (unsigned i = 0; i < 2; i++)
+        rig_up(&rig.nodes[i]);
+    rig_lead(&rig);
+    rig_propose(&rig, 20, 50);
+    rig_until(&rig, rig_agree(&rig));
+    for (unsigned i = 0; i < 2; i++)
+        rig_down(&rig.nodes[i]);
+    rig.listed = 3;
+    for (unsigned i = 0; i < 3; i++)
+        rig_up(&rig.nodes[i]);
+    rig_until(&rig, rig_voters(rig_lead(&rig)) == 3 && rig_agree(&rig));
+    old = rig_lead(&rig);
+    rig_cut(old);
+    ck_assert_ptr_ne(rig_lead(&rig), old);
+    rig_propose(&rig, 20, 50);
+    rig_heal(old);
+    rig_until(&rig, rig_agree(&rig));
+    rig_fini(&rig);
+}
+END_TEST
+
 START_TEST(one_founds_alone_and_grows)
 {
     struct node *a, *b, *c;
@@ -805,6 +832,7 @@ static Suite *raft_suite(void)
     tcase_add_test(t, the_leadership_goes_where_it_is_sent);
     tcase_add_test(t, a_member_far_behind_gets_a_snapshot);
     tcase_add_test(t, two_are_a_voter_and_a_copy);
+    tcase_add_test(t, a_pair_becomes_three);
     tcase_add_test(t, one_founds_alone_and_grows);
     tcase_add_test(t, a_folder_of_a_single_controller_is_taken_over);
     tcase_add_test(t, a_folder_belongs_to_one);
