@@ -29,7 +29,7 @@ struct probe {
     bool     watches;
     char     doing[100];
     struct str frames;          /* what has come and is not a whole frame yet */
-    char     buffer[65536];
+    char     buffer[8192];
 };
 
 static void handle_closed(uv_handle_t *h)
@@ -124,6 +124,8 @@ static bool take_answer(struct probe *p, const char *body, size_t n)
     if (head.gpu_size != sizeof(struct spur_gpu) || n != sizeof head + head.rows * sizeof(struct spur_gpu) + head.nics * sizeof(struct spur_nic) || !p->then)
         return false;
     answer.fault = head.fault;
+    answer.health = head.health;
+    answer.health.text[sizeof answer.health.text - 1] = '\0';
     answer.rows.count = head.rows;
     answer.rows.list = head.rows ? mem_copy_bytes(at, head.rows * sizeof(struct spur_gpu)) : NULL;
     at += head.rows * sizeof(struct spur_gpu);

@@ -29,6 +29,7 @@ struct taking {
     struct rows rows;               /* of the probe */
     struct rig rig;             /* its GPUs by index, with their links; network devices */
     Wire__DeviceTable *devices;     /* of the rig: one for all nodes of this process */
+    struct probe_health health;     /* of the devices found */
     struct spur_error fault;        /* the scan's refusal: the node drains with it */
 };
 
@@ -299,8 +300,10 @@ static void taking_over(struct taking *t)
     if (t->fault.code)
         log_line(SPUR_LOG_ERROR, "inventory: %s", t->fault.text);
     snprintf(a->scan_fault, sizeof a->scan_fault, "%s", t->fault.code ? t->fault.text : "");
-    a->gpu_faulty = 0;
-    a->gpu_fault[0] = '\0';
+    a->gpu_faulty = t->health.faulty;
+    snprintf(a->gpu_fault, sizeof a->gpu_fault, "%s", t->health.faulty ? t->health.text : "");
+    if (a->gpu_fault[0])
+        log_line(SPUR_LOG_ERROR, "health: %s", a->gpu_fault);
     faults_put(a);
     a->gpus = t->rows.count ? mem_copy_bytes(t->rows.list, t->rows.count * sizeof *t->rows.list) : NULL;
     a->gpu_count = t->rows.count;
@@ -321,6 +324,7 @@ static void probed(struct agent *a, struct gpus_answer *take)
     const struct settings *set = a->set;
 
     t->fault = take->fault;
+    t->health = take->health;
     t->rows = take->rows;
     t->rig = take->rig;
     if (!t->rig.cores_per_socket)
@@ -344,6 +348,7 @@ static void emulated_probed(struct agent *a, struct gpus_answer *take)
     struct taking *t = a->taking;
 
     t->fault = take->fault;
+    t->health = take->health;
     emulated_rig(t);
     take->fault = t->fault;
     if (a->set->emulate_topology && !settings_autodetect(a->set) && !t->fault.code) {

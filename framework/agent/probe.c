@@ -193,13 +193,15 @@ static void say_doing(void *arg, const char *what)
     str_fini(&body);
 }
 
-static void answer(const struct look *l, bool watches)
+static void answer(struct look *l, bool watches)
 {
     struct probe_answer head = { .rows = l->rows.count, .nics = l->rig.nic_count, .gpu_size = sizeof(struct spur_gpu), .sockets = l->rig.sockets,
                                  .cores_per_socket = l->rig.cores_per_socket, .threads_per_core = l->rig.threads_per_core, .numa_nodes = l->rig.numa_nodes, .watches = watches };
     struct str body;
 
     head.fault = l->err;
+    if (watches)
+        head.health.faulty = look_health(l, head.health.text, sizeof head.health.text);
     if (l->err.code)
         head.rows = head.nics = 0;
     str_init(&body);
@@ -230,9 +232,9 @@ static void watch(struct look *l, uint32_t interval_s)
     char byte;
 
     for (;;) {
-        health_say(l);
         if (poll(&in, 1, (int)interval_s * 1000) > 0 && read(0, &byte, 1) <= 0)
             return;
+        health_say(l);
     }
 }
 

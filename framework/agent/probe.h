@@ -22,13 +22,14 @@ enum probe_frame {
 };
 #define PROBE_FRAME_MAX (16u << 20)
 
+struct probe_health { uint64_t faulty; char text[200]; };       /* faulty: numbers of devices; text: of the first, "" when all are well */
 struct probe_answer {
     struct spur_error fault;            /* code 0: none; else the node registers without GPUs */
     uint32_t rows, nics, gpu_size;
     uint32_t sockets, cores_per_socket, threads_per_core, numa_nodes;
+    struct probe_health health;         /* at this moment: a node must not register as well and be told off a moment later */
     bool watches;                       /* it stays, and sends PROBE_HEALTH each interval */
 };
-struct probe_health { uint64_t faulty; char text[200]; };       /* faulty: numbers of devices; text: of the first, "" when all are well */
 
 /* The whole ask for these settings, length in front. */
 void probe_ask_write(const struct settings *set, struct str *out);
