@@ -13,7 +13,8 @@ struct topo_qualities {
     const struct spur_score_ops *ops; void *self;       /* of whom the answers are */
 };
 
-/* Higher is better; sum of bandwidth first, then the ring. 0 when nothing is known or fewer than k are free. */
+/* Higher is better; sum of bandwidth first, then the ring, then the fewest links cut to devices that stay free (nothing where all are joined alike).
+ * 0 when nothing is known or fewer than k are free. */
 uint64_t topo_quality(struct topo_qualities *all, const struct topo_ask *t, const struct spur_node_view *n, uint64_t free, uint32_t k);
 /* Tables may have been exchanged: what is remembered is compared with them again. Once a decision. */
 void topo_qualities_check(struct topo_qualities *all, const struct topo_ask *t);
