@@ -96,6 +96,24 @@ static void best_grown(struct machine *m)
     }
 }
 
+/* A KFD tree knows GPUs and little else: then eight cores a GPU, and no fewer than the lists of near cores name, on as many sockets as GPUs are on. */
+static void cores_default(struct machine *m)
+{
+    uint32_t sockets = 1, cores = 8 * m->gpus;
+
+    if (m->rig.sockets && m->rig.cores_per_socket)
+        return;
+    for (uint32_t i = 0; i < m->gpus; i++) {
+        for (uint32_t w = 0; w < m->table->core_words; w++)
+            for (uint64_t bits = m->table->near_cores[(size_t)i * m->table->core_words + w]; bits; bits &= bits - 1)
+                cores = w * 64 + (uint32_t)__builtin_ctzll(bits) >= cores ? w * 64 + (uint32_t)__builtin_ctzll(bits) + 1 : cores;
+        if (m->table->socket[i] >= (int32_t)sockets && m->table->socket[i] < 64)
+            sockets = (uint32_t)m->table->socket[i] + 1;
+    }
+    m->rig.sockets = sockets;
+    m->rig.cores_per_socket = (cores + sockets - 1) / sockets;
+}
+
 int machine_read(const char *path, struct machine *m, struct spur_error *err)
 {
     int rc;
@@ -104,12 +122,12 @@ int machine_read(const char *path, struct machine *m, struct spur_error *err)
     if ((rc = rig_read(path, &m->rig, err)) < 0)
         return rc;
     m->table = rig_table(&m->rig);
-    if (!m->table || !m->rig.sockets || !m->rig.cores_per_socket) {
-        rc = spur_fail(err, SPUR_EINVAL, "%.120s: a node with %s", path, m->table ? "no processors" : "no GPUs");
+    if (!m->table) {
         machine_fini(m);
-        return rc;
+        return spur_fail(err, SPUR_EINVAL, "%.120s: a node without GPUs", path);
     }
     m->gpus = m->table->count;
+    cores_default(m);
     m->type = m->rig.gpus[0].type[0] ? m->rig.gpus[0].type : "gpu";
     if (m->gpus <= EXACT_MAX)
         best_exact(m);
