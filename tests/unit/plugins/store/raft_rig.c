@@ -490,6 +490,13 @@ bool rig_logged(struct node *n, const char *text)
     return found;
 }
 
+void rig_forget_log(struct node *n)
+{
+    pthread_mutex_lock(&n->lock);
+    n->log[0] = '\0';
+    pthread_mutex_unlock(&n->lock);
+}
+
 struct spur_store_status rig_status(struct node *n)
 {
     struct spur_store_status st = { .size = sizeof st };

@@ -65,6 +65,9 @@ void rig_heal(struct node *n);
 void rig_turn(struct rig *r);
 #define rig_until(r, condition) do { int64_t rig_end_ = boot_ms() + 30000; while (!(condition)) { rig_turn(r); \
     ck_assert_msg(boot_ms() < rig_end_, "waited 30 s in vain for %s\n%s", #condition, rig_logs(r)); } } while (0)
+/* The same; `order` is given to whoever leads (`at`), again and again: a leader may lose it together with the leadership. */
+#define rig_order(r, condition, order) do { unsigned turn_ = 0; rig_until(r, (condition) || (rig_leader(r) && turn_++ % 500 == 0 && \
+    ((void)(at = rig_leader(r)), (void)(order), false))); } while (0)
 const char *rig_logs(struct rig *r);
 struct node *rig_leader(struct rig *r); /* the one that leads now and can be asked; NULL: none */
 struct node *rig_lead(struct rig *r);   /* waits for one */
@@ -72,6 +75,7 @@ struct node *rig_lead(struct rig *r);   /* waits for one */
 void rig_propose(struct rig *r, unsigned count, size_t size);
 bool rig_agree(struct rig *r);          /* all that are up have the same state, and all that was acknowledged */
 bool rig_logged(struct node *n, const char *text);
+void rig_forget_log(struct node *n);
 struct spur_store_status rig_status(struct node *n);
 unsigned rig_voters(struct node *n);
 
