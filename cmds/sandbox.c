@@ -28,7 +28,7 @@ static const char usage[] =
     "       spur sandbox controllers N [--dir D]\n"
     "       spur sandbox kill|restart ctlN|nodeN|NODENAME|leader|all [--with-jobs] [--dir D]\n\n"
     "  --dir D           folder of the cluster [SPUR_SANDBOX; default ./spur-sandbox]\n"
-    "  --controllers N   controllers: 1, 3 or 5 that agree on every entry; 2 and 4 are taken too, and tolerate no more than 1 and 3 do [1]\n"
+    "  --controllers N   controllers: 1, 3 or 5 that agree on every entry; of 2 or 4 the last one reads along without a vote [1]\n"
     "  --at LIST         addresses of the controllers, ADDRESS or ADDRESS@NAMESPACE (`ip netns add`) [127.0.0.1,127.0.0.2,...]\n"
     "  --nodes N         nodes [4]; above 16 one process plays them all and job scripts are not run (see spurd --emulate)\n"
     "  --cpus N          CPUs of a node [those of the topology, else 8]\n"

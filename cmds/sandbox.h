@@ -7,8 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <protobuf-c/protobuf-c.h>
 #include <spur/error.h>
 
+#include "base/arena.h"
 #include "base/hostlist.h"
 #include "base/str.h"
 
@@ -53,6 +55,9 @@ void daemon_last_words(const struct sandbox *s, const char *name);     /* to std
 struct tally { uint32_t nodes, idle; struct str text; };
 /* The nodes as the leader sees them; false: nobody answers. */
 bool nodes_tally(const struct sandbox *s, struct tally *t);
+/* The answer of this one controller to a message without a body, in the arena; NULL: none, or another one. */
+void *controller_ask(const struct sandbox *s, const struct daemons *d, const char *name, uint16_t type, uint16_t reply_type, const ProtobufCMessageDescriptor *reply_desc,
+                     struct arena *a);
 /* What one controller says of itself: "leader", "follower", "learner", "starting"; false: it does not answer. */
 bool controller_role(const struct sandbox *s, const struct daemons *d, const char *name, char role[32], uint64_t *index);
 /* Which of them leads; NULL: none. */

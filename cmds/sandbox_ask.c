@@ -53,16 +53,15 @@ bool nodes_tally(const struct sandbox *s, struct tally *t)
     return rc == 0;
 }
 
-bool controller_role(const struct sandbox *s, const struct daemons *d, const char *name, char role[32], uint64_t *index)
+void *controller_ask(const struct sandbox *s, const struct daemons *d, const char *name, uint16_t type, uint16_t reply_type, const ProtobufCMessageDescriptor *reply_desc,
+                     struct arena *a)
 {
     struct dialog talk = DIALOG_INIT;
     Wire__Empty nothing = WIRE__EMPTY__INIT;
     char path[400];
     struct frame f;
     const uint8_t *body;
-    struct arena a;
-    const Wire__Pong *pong;
-    bool known = false;
+    void *reply = NULL;
 
     /* The first one's is ctl.sock when it was alone at its start. */
     snprintf(path, sizeof path, "%s/ctl-%.64s.sock", s->run, name);
@@ -70,16 +69,26 @@ bool controller_role(const struct sandbox *s, const struct daemons *d, const cha
         snprintf(path, sizeof path, "%s/ctl.sock", s->run);
         dialog_local(&talk, path, ROLE_MS, NULL);
     }
+    if (talk.fd >= 0 && dialog_send(&talk, type, &nothing.base, NULL) == 0 && dialog_next(&talk, &f, &body, NULL) > 0 && f.type == reply_type)
+        reply = wire_unpack(reply_desc, body, f.length, a);
+    dialog_close(&talk);
+    return reply;
+}
+
+bool controller_role(const struct sandbox *s, const struct daemons *d, const char *name, char role[32], uint64_t *index)
+{
+    const Wire__Pong *pong;
+    struct arena a;
+    bool known;
+
     arena_init(&a, 64 << 10);
-    if (talk.fd >= 0 && dialog_send(&talk, WIRE__MESSAGE_TYPE__PING, &nothing.base, NULL) == 0 &&
-        dialog_next(&talk, &f, &body, NULL) > 0 && f.type == WIRE__MESSAGE_TYPE__PONG &&
-        (pong = wire_unpack(&wire__pong__descriptor, body, f.length, &a)) && pong->role) {
+    pong = controller_ask(s, d, name, WIRE__MESSAGE_TYPE__PING, WIRE__MESSAGE_TYPE__PONG, &wire__pong__descriptor, &a);
+    known = pong && pong->role;
+    if (known) {
         snprintf(role, 32, "%s", pong->role);
         if (index)
             *index = pong->index;
-        known = true;
     }
-    dialog_close(&talk);
     arena_fini(&a);
     return known;
 }

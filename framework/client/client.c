@@ -236,7 +236,8 @@ static int leaderless(struct ask *k, const Wire__Refusal *no, struct spur_error 
 
     k->leaderless++;
     k->asked_leaders = 0;
-    if (k->copy && !k->read.fresh && (no_majority || k->leaderless > c->route.hint.controller_count)) {
+    /* One controller's word is not enough: it may have started a moment ago. */
+    if (k->copy && !k->read.fresh && k->leaderless > c->route.hint.controller_count) {
         k->read.has_stale_ok = k->read.stale_ok = 1;    /* an old answer, said to be one, is better than none; this controller will do */
         return 0;
     }

@@ -23,12 +23,12 @@ static uint64_t mix(uint64_t h, const char *text)
     return h * UINT64_C(1099511628211);
 }
 
-/* Two clusters of one name (a sandbox and the next) must not take each other's numbers. */
+/* Two clusters of one name (a sandbox and the next) must not take each other's numbers. The first line alone: others come and go while the cluster is the same. */
 static int file_name(const struct config_hint *hint, const char *folder, char *out, size_t n)
 {
     uint64_t h = mix(mix(UINT64_C(14695981039346656037), hint->run_dir), hint->cluster);
 
-    for (size_t i = 0; i < hint->controller_count; i++)
+    for (size_t i = 0; i < hint->controller_count && i < 1; i++)
         h = mix(mix(h, hint->controllers[i].host), hint->controllers[i].addr);
     return snprintf(out, n, "%s/spur-%.60s-%08x", folder, hint->cluster, (unsigned)((h ^ hint->port) & 0xffffffff)) < (int)n ? 0 : -1;
 }

@@ -9,7 +9,7 @@
 #include "config/config.h"
 
 #define ROUTE_TARGETS_MAX 40
-#define ROUTE_HEDGE_MS 500          /* in a group: a controller that is silent so long may be stopped, and another one is asked */
+#define ROUTE_HEDGE_MS 250          /* in a group: a controller that is silent so long may be stopped, and another one is asked */
 
 /* One way to a controller: a local socket (path) or TCP. name "": not known until he says it. */
 struct target { char name[64]; char *path, *addr; uint16_t port; };

@@ -117,6 +117,7 @@ void group_refuse(struct ctl *c, uint64_t conn, uint64_t seq);
 void group_refuse_dropped(struct ctl *c, uint64_t conn, uint64_t seq, const struct spur_error *why);
 /* How old this controller's state may be, ms: 0 on the leader; INT64_MAX when it has never heard of one. */
 int64_t group_age_ms(const struct ctl *c);
+bool group_has_lost_lease(const struct ctl *c, int64_t for_ms);     /* leads, as far as it knows, and has not heard of a majority for longer */
 uint32_t group_level(const struct ctl *c);     /* feature level that every voter has (STATE_LEVEL); 0: one was not heard yet */
 void group_voters(const struct ctl *c, uint32_t *voters, uint32_t *reachable);
 bool group_leader_addr(const struct ctl *c, char out[160]);

@@ -37,6 +37,14 @@ int64_t group_age_ms(const struct ctl *c)
     return st.age_ms < 0 ? INT64_MAX : st.age_ms;
 }
 
+bool group_has_lost_lease(const struct ctl *c, int64_t for_ms)
+{
+    struct spur_store_status st;
+
+    status(c, &st);
+    return c->role == SPUR_STORE_LEADER && st.age_ms > for_ms;
+}
+
 /* A store of one member does not count: it is its own majority. */
 void group_voters(const struct ctl *c, uint32_t *voters, uint32_t *reachable)
 {

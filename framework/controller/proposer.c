@@ -4,6 +4,10 @@
  * An idle controller pays one flush a request; a busy one fills each entry while the last is being written. A proposal
  * (the ops of one request) is never split over entries. Each gets its results, or the reason why its entry was dropped, exactly once, from
  * the loop, never from within propose(). Called by dispatch, nodes, effects and the plan; called back by the store.
+ *
+ * A store that is busy for a moment (the leadership is being handed over, too much waits for the disk) says SPUR_EBUSY and has kept nothing: what
+ * it did not take goes back to the head of the queue, in its order, and is proposed again some milliseconds later. When another leads by
+ * then, the answer is where to ask; so a planned hand-over fails no call.
  */
 #include <stdlib.h>
 
@@ -12,6 +16,8 @@
 #define ENTRY_OPS_MAX   4096
 #define ENTRY_BYTES_MAX (1u << 20)
 #define ENTRIES_IN_FLIGHT 8
+#define BUSY_MS         5               /* until it is tried again */
+#define BUSY_MOST_MS    2000            /* busy for so long is an answer */
 
 struct proposal {
     Wire__Op **ops; size_t n;
@@ -22,12 +28,20 @@ struct proposal {
     struct proposal *next;
 };
 struct flight { struct proposal *first; uint8_t *packed; };     /* the cookie of one entry */
-struct proposer { struct proposal *first, **last; size_t queued, in_flight; };
+struct proposer {
+    struct proposal *first, **last; size_t queued, in_flight;
+    struct proposal **back;     /* behind what has come back from a busy store; NULL: nothing has */
+    int64_t  busy_since_ms;     /* 0: the store takes entries */
+    bool     is_resting;
+    uv_timer_t timer;
+};
 
 void proposer_create(struct ctl *c)
 {
     c->proposer = mem_alloc(sizeof *c->proposer);
     c->proposer->last = &c->proposer->first;
+    uv_timer_init(c->loop, &c->proposer->timer);
+    c->proposer->timer.data = c->proposer;
 }
 
 static void proposal_end(struct ctl *c, struct proposal *p, const struct op_result *results, const struct spur_error *err)
@@ -51,7 +65,7 @@ void proposer_destroy(struct ctl *c)
         c->proposer->first = p->next;
         proposal_end(c, p, NULL, &err);
     }
-    free(c->proposer);
+    free(c->proposer);          /* the loop has ended, and its handles are closed */
     c->proposer = NULL;
 }
 
@@ -109,6 +123,7 @@ static struct proposal *proposer_take(struct proposer *q, size_t *ops, size_t *b
         q->last = &q->first;
     last->next = NULL;
     q->queued -= *ops;
+    q->back = NULL;
     return first;
 }
 
@@ -120,6 +135,35 @@ static void proposer_drop(struct ctl *c, struct proposal *p, const struct spur_e
         proposal_end(c, p, NULL, err);
         p = next;
     }
+}
+
+static void rested(uv_timer_t *timer) { ((struct proposer *)timer->data)->is_resting = false; }      /* the loop flushes before it sleeps */
+
+/* The store has not taken it. True: it waits at the head of the queue. */
+static bool proposer_keep(struct ctl *c, struct proposal *first, const struct spur_error *why)
+{
+    struct proposer *q = c->proposer;
+    struct proposal *last = first, **at = q->back ? q->back : &q->first;
+    int64_t now = clock_boot_ms();
+
+    if (why->code != SPUR_EBUSY || c->is_stopping || (q->busy_since_ms && now - q->busy_since_ms > BUSY_MOST_MS)) {
+        q->busy_since_ms = 0;
+        return false;
+    }
+    if (!q->busy_since_ms)
+        q->busy_since_ms = now;
+    for (;; last = last->next) {
+        q->queued += last->n;
+        if (!last->next)
+            break;
+    }
+    if (!(last->next = *at))
+        q->last = &last->next;
+    *at = first;
+    q->back = &last->next;
+    q->is_resting = true;
+    uv_timer_start(&q->timer, rested, BUSY_MS, 0);
+    return true;
 }
 
 /* An operation that some voter's program does not know would be left out there: it waits for the upgrade of all. True: it was refused. */
@@ -136,6 +180,7 @@ static bool proposer_is_ahead(struct ctl *c)
     if (!(q->first = p->next))
         q->last = &q->first;
     q->queued -= p->n;
+    q->back = NULL;
     proposal_end(c, p, NULL, &err);
     return true;
 }
@@ -144,7 +189,7 @@ void proposer_flush(struct ctl *c)
 {
     struct proposer *q = c->proposer;
 
-    while (q->first && q->in_flight < ENTRIES_IN_FLIGHT) {
+    while (q->first && q->in_flight < ENTRIES_IN_FLIGHT && !q->is_resting) {
         if (q->first->level > 1 && proposer_is_ahead(c))
             continue;
         Wire__Entry entry = WIRE__ENTRY__INIT;
@@ -175,8 +220,10 @@ void proposer_flush(struct ctl *c)
         q->in_flight++;
         if (c->store_ops->propose(c->store->self, f->packed, n, f, &err) < 0) {
             q->in_flight--;
-            log_line(err.code == SPUR_ENOTLEADER ? SPUR_LOG_DEBUG : SPUR_LOG_WARN, "store refused an entry: %s", err.text);
-            proposer_drop(c, f->first, &err);
+            if (!proposer_keep(c, f->first, &err)) {
+                log_line(err.code == SPUR_ENOTLEADER ? SPUR_LOG_DEBUG : SPUR_LOG_WARN, "store refused an entry: %s", err.text);
+                proposer_drop(c, f->first, &err);
+            }
             free(f->packed);
             free(f);
             continue;
@@ -215,6 +262,7 @@ void proposer_committed(void *ctl, uint64_t index, const void *data, size_t n, v
         struct proposal *p = f->first;
 
         c->proposer->in_flight--;
+        c->proposer->busy_since_ms = 0;
         while (p) {
             struct proposal *next = p->next;
             size_t ops = p->n;          /* p is gone after its answer */
@@ -247,6 +295,7 @@ void proposer_dropped(void *ctl, void *cookie, const struct spur_error *why)
     if (!f)
         return;
     c->proposer->in_flight--;
-    proposer_drop(c, f->first, why);
+    if (!proposer_keep(c, f->first, why))
+        proposer_drop(c, f->first, why);
     free(f);
 }

@@ -613,7 +613,8 @@ void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, con
     read = query_read(q);
     will_do = read && read->has_stale_ok && read->stale_ok;
     if (c->role == SPUR_STORE_LEADER) {
-        if (read && read->has_fresh && read->fresh)
+        /* Less than this user has seen, or no lease for long, as after a pause: another one may lead by now. The majority knows. */
+        if (read && ((read->has_fresh && read->fresh) || (read->has_min_index && read->min_index > c->state->index) || (!will_do && group_has_lost_lease(c, AGE_MAX_MS))))
             query_wait_fresh(c, q);
         else
             query_begin(c, p, q);

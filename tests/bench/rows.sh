@@ -3,7 +3,7 @@
 #
 # row_N SIDE runs row N once on one side and prints `key value` lines; `row N STAGE PAIRS TITLE` declares it, `key KEY BETTER TARGET TEXT` its
 # figures in the order of the table (BETTER is less or more). Stages: real (agents that run jobs), deep (the same with DEPTH jobs pending),
-# kills (the same, the controller is killed), wide (many emulated nodes).
+# kills (the same, the controller is killed), takeover (the same, another takes over), wide (many emulated nodes).
 
 row() { rows="$rows $1"; row_stage[$1]=$2; row_pairs[$1]=$3; row_title[$1]=$4; last_row=$1; }
 key() { row_keys[$last_row]="${row_keys[$last_row]:-} $1"; key_better[$last_row.$1]=$2; key_target[$last_row.$1]=$3; key_text[$last_row.$1]=$4; }
@@ -211,7 +211,7 @@ row_13() {
 
 # ---- the controller goes away ----
 
-row 22 kills 5 "restart of the controller, a small queue, until squeue answers"
+row 22 kills 5 "restart of one controller, a small queue, until it answers squeue"
 key ms less "<= 150, >= 8x" "ms after kill -9"
 row_22() {
     local from side=$1
@@ -221,7 +221,7 @@ row_22() {
     "${side}_kill"
     from=$(now_ms)
     "${side}_start"
-    until on "$side" squeue -h >/dev/null 2>&1; do sleep 0.005; done
+    "${side}_back"
     echo "ms $(($(now_ms) - from))"
     cancel_all "$side"
 }
@@ -250,6 +250,39 @@ row_21() {
         for (k in names) doubled += names[k] > 1
         printf "acknowledged %d\nlost %d\ndoubled %d\n", n, lost, doubled }'
     cancel_all "$side"
+}
+
+# Of spur alone: the reference's backup needs a host of its own.
+# takeover SIDE COMMAND...: kill -9 of the leader, then the command again and again until it is taken; the milliseconds that took. The dead one comes back.
+takeover() {
+    local side=$1 from took
+    shift
+    "${side}_kill"
+    from=$(now_ms)
+    until on "$side" timeout 60 "$@" >/dev/null 2>&1; do sleep 0.005; done
+    took=$(($(now_ms) - from))
+    "${side}_start"
+    "${side}_back"
+    echo $took
+}
+
+row 19 takeover 5 "takeover: kill -9 of the leader until a submit is accepted (200 kills: tests/bench/failover)"
+key ms less ">= 5x" "ms"
+row_19() {
+    [ "$controllers" -ge 3 ] || return 0
+    echo "ms $(takeover "$1" sbatch -H -o /dev/null --wrap true)"
+    cancel_all "$1"
+}
+
+row 20 takeover 5 "takeover: until a new job has run"
+key ms less "<= 1200, >= 10x" "ms"
+row_20() {
+    local mark=$work/$1.ran
+    [ "$controllers" -ge 3 ] || return 0
+    rm -f "$mark"
+    # shellcheck disable=SC2016
+    echo "ms $(takeover "$1" sh -c 'sbatch -o /dev/null --wrap "touch $1" && until [ -e "$1" ]; do sleep 0.005; done' takeover "$mark")"
+    drain "$1"
 }
 
 # ---- many nodes ----

@@ -99,6 +99,7 @@ slurm_start() {
 }
 slurm_pid() { if [ "$1" = controller ]; then echo "$slurm_controller"; else echo "${slurm_agent:-}"; fi; }
 slurm_kill() { kill -9 "$slurm_controller"; wait "$slurm_controller" 2>/dev/null; }
+slurm_back() { until slurm_run squeue -h >/dev/null 2>&1; do sleep 0.005; done; }
 slurm_down() {
     local p
     [ -n "${slurm_controller:-}" ] || return 0

@@ -339,8 +339,8 @@ static int history_check(const char *queue)
     for (size_t i = 0; i < look_count; i++) {
         const struct submit *s = submit_named(looks[i].name);
 
-        if (s && looks[i].rc == 0 && looks[i].seen != s->id)
-            wrong("client %ld does not see its own %ld %s", s->client, s->id, s->name);
+        if (s && looks[i].seen != s->id)       /* a squeue that fails says "Invalid job id specified" */
+            wrong("client %ld does not see its own %ld %s (exit status %d)", s->client, s->id, s->name, looks[i].rc);
     }
     ids = sorted(by_id, &n);
     for (size_t i = 1; i < n; i++)

@@ -182,7 +182,7 @@ START_TEST(examples_act)
     for (size_t i = 0; i < c->note_count; i++)
         ck_assert_msg(c->notes[i].effect == CONFIG_MAPPED || !*c->notes[i].text, "%s: %s", c->notes[i].key, c->notes[i].text);
     ck_assert_uint_eq(c->node_count, 8);
-    ck_assert_uint_eq(c->controller_count, 1);        /* the store that is there serves one */
+    ck_assert_uint_eq(c->controller_count, 3);
     config_free(c);
     free(slurm);
     free(spur);
