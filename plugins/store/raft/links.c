@@ -129,8 +129,7 @@ static void dial_later(struct store *s, struct host *h, uint32_t kind, int64_t n
 {
     uint32_t wait = h->backoff_ms[kind];
 
-    (void)s;
-    h->dial_ms[kind] = now + wait / 2 + (uint32_t)random() % (wait + 1);
+    h->dial_ms[kind] = now + wait / 2 + (uint32_t)((uint64_t)random() ^ s->id) % (wait + 1);
     h->backoff_ms[kind] = wait * 2 < BACKOFF_MAX ? wait * 2 : BACKOFF_MAX;
 }
 
@@ -446,11 +445,10 @@ static void got_frame(struct store *s, struct line *l, uint16_t type, const void
 
 void line_read(struct store *s, struct line *l)
 {
-    static _Thread_local uint8_t buf[64u << 10];
     struct spur_error err = { 0 };
 
     for (int round = 0; round < 16 && !l->is_dead; round++) {
-        ssize_t n = recv(l->fd, buf, sizeof buf, MSG_DONTWAIT);
+        ssize_t n = recv(l->fd, s->input, INPUT_BYTES, MSG_DONTWAIT);
         const void *data;
         uint16_t type;
         size_t size;
@@ -462,14 +460,14 @@ void line_read(struct store *s, struct line *l)
             line_lost(s, l, n == 0 ? "closed" : strerror(errno));
             return;
         }
-        rc = s->host->channels->input(l->channel, buf, (size_t)n, &err);
+        rc = s->host->channels->input(l->channel, s->input, (size_t)n, &err);
         while (rc >= 0 && !l->is_dead && (rc = s->host->channels->next(l->channel, &type, &data, &size, &err)) > 0)
             got_frame(s, l, type, data, size, boot_ms());
         if (rc < 0 && !l->is_dead) {
             raft_say_rarely(s, "channel", "the connection with %s (%s) is closed: %s", line_name(l), l->addr, err.text);
             line_lost(s, l, err.text);
         }
-        if ((size_t)n < sizeof buf)
+        if ((size_t)n < INPUT_BYTES)
             return;
     }
 }

@@ -401,7 +401,7 @@ static int store_member(void *self, uint32_t i, struct spur_store_member *out)
 
 static int memory_make(struct store *s, struct spur_error *err)
 {
-    if (!ring_init(&s->asks, ASKS) || !ring_init(&s->done, ASKS) || !ring_init(&s->orders, 1024))
+    if (!ring_init(&s->asks, ASKS) || !ring_init(&s->done, ASKS) || !ring_init(&s->orders, 1024) || !(s->input = malloc(INPUT_BYTES)))
         return spur_fail(err, SPUR_ENOMEM, "out of memory");
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s->writer_fd = eventfd(0, EFD_CLOEXEC);
@@ -415,6 +415,8 @@ static void memory_free(struct store *s)
     ring_fini(&s->asks);
     ring_fini(&s->done);
     ring_fini(&s->orders);
+    free(s->input);
+    s->input = NULL;
     if (s->wake_fd >= 0)
         close(s->wake_fd);
     if (s->writer_fd >= 0)

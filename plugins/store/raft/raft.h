@@ -29,6 +29,7 @@
 
 #define RAFT_HOSTS_MAX  32u
 #define FLUSH_TIMES     512u
+#define INPUT_BYTES     (64u << 10)
 #define MIB             (UINT64_C(1) << 20)
 
 struct raft_options {
@@ -191,6 +192,7 @@ struct store {
     uint64_t done_bytes, done_put;
     struct order *orders_first, **orders_end;
     struct line *lines;
+    uint8_t *input;                     /* INPUT_BYTES for what a socket has */
     struct host hosts[RAFT_HOSTS_MAX]; uint32_t host_count, listed_count;
     uint64_t group, former;             /* former: of before the last promotion by force */
     bool     is_fresh;
