@@ -20,10 +20,11 @@
 
 #define BLOBS_CACHE_BYTES (16u << 20)
 #define BLOBS_MAX (64u << 20)
+#define SWEEP_FILES 64             /* looked at in a turn of the loop */
 
 struct blob { uint8_t hash[32]; uint8_t *data; size_t n; bool is_filed; uint32_t job_id; struct blob *newer, *older; };     /* is_filed: its file is there and whole */
-/* unfiled: hashes whose file could not be written, as uint8_t[32] */
-struct blobs { int dir; struct table cache, unfiled; struct blob *newest, *oldest; size_t bytes; };
+/* unfiled: hashes whose file could not be written, as uint8_t[32]; sweep: the walk through the files after a start, NULL when it is over */
+struct blobs { int dir; DIR *sweep; struct table cache, unfiled; struct blob *newest, *oldest; size_t bytes; };
 
 static uint64_t blob_key(const uint8_t hash[32])
 {
@@ -105,6 +106,8 @@ void blobs_destroy(struct ctl *c)
     for (size_t at = 0; (hash = table_next(&b->unfiled, &at)); )
         free(hash);
     table_fini(&b->unfiled);
+    if (b->sweep)
+        closedir(b->sweep);
     if (b->dir >= 0)
         close(b->dir);
     free(b);
@@ -264,26 +267,28 @@ void blobs_drop(struct ctl *c, const uint8_t hash[32])
     unlinkat(c->blobs->dir, name, 0);
 }
 
-static void blobs_keep(void *arg, const uint8_t hash[32]) { table_put(arg, blob_key(hash), arg); }
-
+/* A look at a few files: a start must not wait for a million. What is not named now is not needed by any later entry that does not bring it. */
 void blobs_sweep(struct ctl *c)
 {
-    struct table used;
+    struct blobs *b = c->blobs;
     struct dirent *d;
-    DIR *dir;
+    uint8_t hash[32];
+    size_t n;
+
+    for (int looked = 0; b && b->sweep && looked < SWEEP_FILES; looked++) {
+        if (!(d = readdir(b->sweep))) {
+            closedir(b->sweep);
+            b->sweep = NULL;
+        } else if (sodium_hex2bin(hash, 32, d->d_name, strlen(d->d_name), NULL, &n, NULL) == 0 && n == 32 && !state_blob_used(c->state, hash)) {
+            unlinkat(b->dir, d->d_name, 0);
+        }
+    }
+}
+
+void blobs_sweep_start(struct ctl *c)
+{
     int fd = openat(c->blobs->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (fd < 0 || !(dir = fdopendir(fd)))
-        return;
-    table_init(&used);
-    state_blobs(c->state, blobs_keep, &used);
-    while ((d = readdir(dir))) {
-        uint8_t hash[32];
-        size_t n;
-
-        if (sodium_hex2bin(hash, 32, d->d_name, strlen(d->d_name), NULL, &n, NULL) == 0 && n == 32 && !table_get(&used, blob_key(hash)))
-            unlinkat(c->blobs->dir, d->d_name, 0);
-    }
-    closedir(dir);
-    table_fini(&used);
+    if (fd >= 0 && !(c->blobs->sweep = fdopendir(fd)))
+        close(fd);
 }

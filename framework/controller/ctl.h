@@ -236,7 +236,8 @@ bool blobs_is_kept(struct ctl *c, const uint8_t hash[32]);                      
 bool blobs_has(struct ctl *c, const uint8_t hash[32]);                                  /* without a look inside */
 int  blobs_sync(struct ctl *c, struct spur_error *err);                                 /* before a snapshot cuts the log */
 void blobs_drop(struct ctl *c, const uint8_t hash[32]);                                 /* no job names it any more */
-void blobs_sweep(struct ctl *c);                                                        /* drop those that no job names */
+void blobs_sweep_start(struct ctl *c);                                                  /* after a start: drop those that no job names ... */
+void blobs_sweep(struct ctl *c);                                                        /* ... a few in each turn of the loop */
 
 /* fetch.c: blobs that are missing here come from another controller. */
 void fetch_create(struct ctl *c);

@@ -230,6 +230,7 @@ static void before_sleep(uv_prepare_t *prepare)
     if (uv_is_active((uv_handle_t *)&c->again))
         ctl_plan(c);
     proposer_flush(c);
+    blobs_sweep(c);
 }
 
 /* ---- the store's words ------------------------------------------------------------------------------------------------- */
@@ -636,7 +637,7 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     if (blobs_create(c, err) < 0 || c->store_ops->start(c->store->self, &c->events, err) < 0)
         return err->code;
     c->is_started = true;
-    blobs_sweep(c);
+    blobs_sweep_start(c);
     if (loader_can(c->store, SPUR_CAP_REPLICATED))
         fetch_blobs(c);
     return ctl_listen(c, line, err);
