@@ -240,8 +240,17 @@ static void watch_disk(struct store *s, int64_t now)
     uint32_t p50 = 0, p99 = 0, most = 0, count = 0, others;
     struct spur_error err;
 
-    if (s->core_role != RAFT_LEADER || is_alone(s))
+    if (s->core_role != RAFT_LEADER || is_alone(s)) {
+        atomic_store(&s->is_cramped, false);
         return;
+    }
+    if (atomic_exchange(&s->is_cramped, false)) {
+        raft_say_rarely(s, "full", "there is no space for the log: the leadership is given up");
+        atomic_store(&s->cramped_ms, (long long)now);
+        if (raft_transfer(s->core, (uint64_t)now, RAFT_NOBODY, &err) < 0)
+            raft_resign(s->core, (uint64_t)now);
+        return;
+    }
     if (atomic_load(&s->is_full)) {
         raft_say_rarely(s, "full", "there is no space for the log: the leadership is given up");
         if (raft_transfer(s->core, (uint64_t)now, RAFT_NOBODY, &err) < 0 || now - s->full_ms > 1000)

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define ASKS            4096u
+#define CRAMPED_MS      10000               /* not handed over for want of room again so soon: the others may have none either */
 #define QUEUE_BYTES     (64u << 20)         /* proposed and not answered: more is EBUSY */
 #define STOP_MS         3000
 #define STOP_SNAPSHOT   (1u << 20)          /* a clean stop takes a snapshot when more log than this would be replayed ... */
@@ -130,6 +131,7 @@ static int no_leader_here(struct store *s, struct spur_error *err)
 static int room_check(struct store *s, size_t n, struct spur_error *err)
 {
     uint64_t bytes = wal_record_bytes(n) + 256, most = s->o.segment_bytes - WAL_HEADER_BYTES - 4096;
+    bool has_others;
     int rc = 0;
 
     if (n > most)
@@ -138,8 +140,16 @@ static int room_check(struct store *s, size_t n, struct spur_error *err)
         return spur_fail(err, SPUR_EBUSY, "store/raft: %llu MiB wait already: try again", (unsigned long long)(s->own_bytes / MIB));
     if (s->own_bytes + bytes <= atomic_load(&s->log_room))
         return 0;
+    pthread_mutex_lock(&s->status_lock);
+    has_others = s->status.voters > 1;
+    pthread_mutex_unlock(&s->status_lock);
     pthread_mutex_lock(&s->room_lock);
-    rc = s->full.code ? spur_fail(err, s->full.code, "%s", s->full.text) : spur_fail(err, SPUR_EBUSY, "store/raft: the next piece of the log is being made: try again");
+    if (s->full.code == SPUR_ENOSPACE && has_others && boot_ms() - atomic_load(&s->cramped_ms) > CRAMPED_MS) {
+        if (!atomic_exchange(&s->is_cramped, true))
+            raft_wake(s->wake_fd);
+        rc = spur_fail(err, SPUR_EBUSY, "%s", s->full.text);
+    } else
+        rc = s->full.code ? spur_fail(err, s->full.code, "%s", s->full.text) : spur_fail(err, SPUR_EBUSY, "store/raft: the next piece of the log is being made: try again");
     pthread_cond_signal(&s->room_wake);
     if (s->spares_wanted < 2)
         s->spares_wanted = 2;
@@ -458,6 +468,8 @@ static void reset(struct store *s)
     atomic_store(&s->is_stopping, false);
     atomic_store(&s->writer_stops, false);
     atomic_store(&s->is_full, false);
+    atomic_store(&s->is_cramped, false);
+    atomic_store(&s->cramped_ms, -(long long)CRAMPED_MS);
     atomic_store(&s->loop_seen_ms, boot_ms());
     s->files_stop = s->room_stops = false;
 }

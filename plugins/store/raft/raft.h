@@ -230,6 +230,8 @@ struct store {
     uint64_t commit_noted, term_noted, vote_noted;
     atomic_ullong written, durable, log_bytes, log_room;
     atomic_bool  is_full;
+    atomic_bool  is_cramped;            /* an entry found no room here: another member may have some, so the leadership goes there */
+    atomic_llong cramped_ms;            /* when that was last done */
     atomic_bool  writer_stops;
     pthread_mutex_t room_lock;
     pthread_cond_t  room_wake, spare_made;
