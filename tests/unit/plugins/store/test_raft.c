@@ -187,6 +187,13 @@ START_TEST(three_become_four_and_three_again)
     rig_down(other);
     rig_propose(&rig, 30, 50);
     rig_until(&rig, rig_agree(&rig));
+    /* Who was removed stays outside with what it has, and disturbs nobody, until it is added again. */
+    rig_up(other);
+    rig_until(&rig, strstr(rig_status(other).change, "taken out of the group"));
+    rig_propose(&rig, 10, 50);
+    ck_assert_uint_eq(rig_voters(rig_lead(&rig)), 3);
+    rig_order(&rig, rig_leader(&rig) && rig_voters(rig_leader(&rig)) == 4, store_raft_ops.member_add(at->store, other->name, other->addr, true, &err));
+    rig_until(&rig, rig_agree(&rig));
     rig_fini(&rig);
 }
 END_TEST
