@@ -290,7 +290,7 @@ int rig_open(struct node *n, struct spur_error *err)
 {
     /* Patient timers: a loaded machine must not make elections of its own. */
     struct raft_options o = { .port = 1, .heartbeat_ms = 50, .election_min_ms = 400, .election_max_ms = 800, .watchdog_ms = 3000, .segment_bytes = n->segment_bytes,
-                              .snapshot_bytes = n->snapshot_bytes, .snapshot_rate = 1000 * MIB, .is_synced = true, .may_leave_slow_disk = n->may_leave_slow_disk, .io = n->io };
+                              .snapshot_bytes = n->snapshot_bytes, .snapshot_rate = n->snapshot_rate ? n->snapshot_rate : 1000 * MIB, .is_synced = true, .may_leave_slow_disk = n->may_leave_slow_disk, .io = n->io };
     int rc;
 
     n->hash = n->count = n->index = n->fence = n->installs = 0;

@@ -28,6 +28,7 @@ struct node {
     uint64_t segment_bytes, snapshot_bytes;
     const struct wal_io *io;
     bool     may_leave_slow_disk;
+    uint64_t snapshot_rate;             /* 0: as fast as it goes */
     pthread_mutex_t lock;
     struct rig_post posts[256]; size_t post_count;      /* under lock */
     char     log[32768];                /* under lock */
