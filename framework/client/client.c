@@ -188,6 +188,7 @@ struct ask {
     Wire__Read read;
     int64_t deadline, since;
     unsigned pause, leaderless;     /* refusals without a leader, one after the other */
+    unsigned round;                 /* of the route, at the first of them */
     bool    has_sent, is_wait;
     int     asked_leaders;
 };
@@ -234,11 +235,12 @@ static int leaderless(struct ask *k, const Wire__Refusal *no, struct spur_error 
     struct client *c = k->c;
     bool no_majority = no->has_voters && no->has_reachable && no->reachable * 2 <= no->voters;
 
-    k->leaderless++;
+    if (k->leaderless++ == 0)
+        k->round = c->route.round;
     k->asked_leaders = 0;
-    /* One controller's word is not enough: it may have started a moment ago. */
-    if (k->copy && !k->read.fresh && k->leaderless > c->route.hint.controller_count) {
-        k->read.has_stale_ok = k->read.stale_ok = 1;    /* an old answer, said to be one, is better than none; this controller will do */
+    /* An old answer, said to be one, is better than none, but only when all have been asked: one that has just started knows of nobody yet. */
+    if (k->copy && !k->read.fresh && !k->read.stale_ok && c->route.round - k->round >= 2) {
+        k->read.has_stale_ok = k->read.stale_ok = 1;
         return 0;
     }
     if (no_majority && !k->is_wait && clock_mono_ms() - k->since >= MAJORITY_MS)
@@ -265,6 +267,8 @@ static int refused(struct ask *k, const struct frame *f, const uint8_t *body, in
         if (no->has_slurm_errno && slurm_errno)
             *slurm_errno = no->slurm_errno;
         if (no->code == SPUR_ENOTLEADER && clock_mono_ms() < k->deadline) {
+            if (no->leader && *no->leader)
+                k->leaderless = 0;
             if (no->leader && *no->leader && k->asked_leaders++ < 4 && route_to(&c->route, no->leader, no->leader_addr)) {
                 dialog_close(&c->dialog);
                 rc = 0;

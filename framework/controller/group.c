@@ -31,7 +31,7 @@ int64_t group_age_ms(const struct ctl *c)
 {
     struct spur_store_status st;
 
-    if (c->role == SPUR_STORE_LEADER)
+    if (c->role == SPUR_STORE_LEADER)      /* who was stopped for a while and may be none any more: group_has_lost_lease */
         return 0;
     status(c, &st);
     return st.age_ms < 0 ? INT64_MAX : st.age_ms;
@@ -292,7 +292,7 @@ void group_members(struct ctl *c, Wire__MembersReply *out, struct arena *a)
     out->flush_p50_us = st.flush_p50_us;
     out->flush_p99_us = st.flush_p99_us;
     out->flush_max_us = st.flush_max_us;
-    out->age_ms = c->role == SPUR_STORE_LEADER ? 0 : st.age_ms < 0 || st.age_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)st.age_ms;
+    out->age_ms = st.age_ms < 0 || st.age_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)st.age_ms;
     out->level = STATE_LEVEL;
     out->level_all = group_level(c);
     group_voters(c, &out->voters, &out->reachable);

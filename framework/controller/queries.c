@@ -4,7 +4,8 @@
  * A query remembers the ids that matched when it came and a cursor; each part is built from the state as it is then, in an arena that dies
  * with the part. A peer that does not read costs the ids only: the next part is built when its output has drained (query_drained).
  *
- * How new: the leader answers at once, unless everything acknowledged anywhere is asked for (`fresh`): then the store says when that holds here.
+ * How new: the leader answers at once while he has his lease. Else, and when everything acknowledged anywhere is asked for (`fresh`), or an entry that he
+ * does not have, the store says when he is up to date, or that he leads no more.
  * A follower answers from what it has, when that is not older than AGE_MAX_MS and holds the entry that the asker names; it waits a moment
  * for that entry. Otherwise it names the leader. An older answer goes only to who says that it will do (stale_ok), and says its age.
  * Who is connected and how loaded the nodes are is known to the leader alone, so it answers for nodes and counters while there is one.
@@ -621,9 +622,9 @@ void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, con
         return;
     }
     is_old = group_age_ms(c) > AGE_MAX_MS;
-    if (will_do) {
+    if (will_do && is_old) {
         query_begin(c, p, q);
-    } else if (is_old || (read && read->has_fresh && read->fresh) || (is_leaders && *c->leader)) {
+    } else if (is_old || (read && read->has_fresh && read->fresh) || (is_leaders && *c->leader && !will_do)) {
         group_refuse(c, p->number, seq);
         query_free(q);
     } else if (read && read->has_min_index && read->min_index > c->state->index) {
