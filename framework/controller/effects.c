@@ -509,10 +509,16 @@ static void effects_again(struct ctl *c, const struct job *j, uint32_t rank)
 
 void effects_for_agent(struct ctl *c, const struct peer *p)
 {
-    const struct job *j;
+    /* By the nodes' own lists: ten thousand agents that follow a new leader must not walk the queue each. */
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        const struct node *n = p->nodes[i] < c->state->node_count ? &c->state->nodes[p->nodes[i]] : NULL;
 
-    for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); )
-        for (uint32_t k = 0; k < j->alloc_count; k++)
-            if (!j->allocs[k].gone && nodes_agent(c, j->allocs[k].node) == p)
-                effects_again(c, j, k);
+        for (uint32_t k = 0; n && k < n->jobs; k++) {
+            const struct job *j = state_job(c->state, n->job_ids[k]);
+
+            for (uint32_t r = 0; j && r < j->alloc_count; r++)
+                if (j->allocs[r].node == n->index && !j->allocs[r].gone && nodes_agent(c, n->index) == p)
+                    effects_again(c, j, r);
+        }
+    }
 }
