@@ -345,9 +345,10 @@ int raft_found(struct raft *r, const struct raft_members *members, struct spur_e
 {
     uint8_t bytes[RAFT_MEMBERS_MAX * sizeof(struct raft_member)];
     const struct raft_member *own;
+    bool was_begun = r->term == 1 && r->vote == r->config.self;     /* the power failed between the vote of the founding and its entry */
 
     RAFT_MUST(!r->is_lent);
-    if (r->log.last > 0 || r->term > 0 || r->snapshot_index > 0)
+    if (r->log.last > 0 || (r->term > 0 && !was_begun) || r->snapshot_index > 0)
         return spur_fail(err, SPUR_EEXISTS, "this controller belongs to a group already: a new group needs an empty folder");
     if (!members_valid(members) || !(own = members_find(members, r->config.self)) || !own->is_voter)
         return spur_fail(err, SPUR_EINVAL, "the founder of a group must be one of its voters");
