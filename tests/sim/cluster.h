@@ -140,7 +140,7 @@ struct cluster {
     struct sim_events events;
     struct sim_network network;
     struct sim_weather weather;         /* the usual one of this run */
-    struct member *members[MEMBERS]; unsigned member_count, founders;
+    struct member *members[MEMBERS]; unsigned member_count, founders; struct raft_members group;      /* as founded */
     struct client clients[CLIENTS];
     struct op ops[OPS]; uint32_t op_count;
     struct truth truth;

@@ -442,6 +442,7 @@ void member_start(struct member *m)
     struct raft_config config = c->config;
     struct raft_restored restored;
     struct raft_entry *entries = NULL;
+    struct spur_error err;
 
     if (m->raft || m->is_gone)
         return;
@@ -469,6 +470,9 @@ void member_start(struct member *m)
         (unsigned long long)(restored.count ? restored.entries ? restored.snapshot_index + restored.count : 0 : restored.snapshot_index), m->is_muted ? ", muted" : "");
     m->tick_us = 0;
     m->told = m->applied;
+    /* The first one founds the group; again, when he died before the disk had it. */
+    if (m->place == 0 && !m->is_muted && restored.term < 2 && !restored.count && !restored.snapshot_index && raft_found(m->raft, &c->group, &err) < 0)
+        fail(c, "raft_found: %s", err.text);
     raft_tick(m->raft, member_now_ms(m));
     member_step(m);
 }
