@@ -62,7 +62,13 @@ static void folder_each(const char *path, void (*fn)(const char *file, const cha
     closedir(d);
 }
 
-static void file_remove(const char *file, const char *name, void *arg) { (void)name; (void)arg; unlink(file); }
+static void file_remove(const char *file, const char *name, void *arg)
+{
+    (void)name;
+    (void)arg;
+    if (unlink(file) < 0)
+        folder_remove(file);            /* what was set aside */
+}
 
 void folder_remove(const char *path)
 {
