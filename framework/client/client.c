@@ -27,6 +27,7 @@
 #define WAIT_MS 600000              /* client_wait: how long the cluster may be away before it gives up */
 #define PAUSE_MS 10                 /* between two rounds, grown by half up to PAUSE_MAX_MS, and half as much again by chance */
 #define PAUSE_MAX_MS 500
+#define REFUSED_ROUNDS 3            /* in a group: one that was stopped for a while drops those who have tried meanwhile, as if it did not know them */
 #define HEDGE_MS ROUTE_HEDGE_MS
 #define MAJORITY_MS 900
 #define ONE_MS 1500                 /* client_call_one */
@@ -190,7 +191,7 @@ struct ask {
     unsigned pause, leaderless;     /* refusals without a leader, one after the other */
     unsigned round;                 /* of the route, at the first of them */
     bool    has_sent, is_wait;
-    int     asked_leaders;
+    int     asked_leaders, refused_rounds;
 };
 
 /* How new a read must be stands in the request's field `read`, whatever the request. */
@@ -349,7 +350,7 @@ static int ask(struct ask *k, struct frame *f, const uint8_t **body, int *slurm_
             if (clock_mono_ms() + k->pause > k->deadline)
                 break;
             /* An answer that we are not known will not change in seconds; a daemon that is down may come back. */
-            if (c->route.refused.code && !k->is_wait)
+            if (c->route.refused.code && !k->is_wait && (!route_is_group(&c->route) || ++k->refused_rounds >= REFUSED_ROUNDS))
                 break;
             rest(&k->pause);
             continue;

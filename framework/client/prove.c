@@ -15,6 +15,7 @@
 #include "wire/unpack.h"
 
 #define VOUCH_MS 5000
+#define VOUCH_FIRST_MS 300      /* a daemon that is stopped takes connections and says nothing: all are asked shortly before any is waited for */
 
 struct prover {
     struct loaded *auth;
@@ -59,7 +60,7 @@ void prover_close(struct prover *p)
     free(p);
 }
 
-static int vouch_at(const char *path, const struct spur_transcript *t, uint8_t *buf, size_t *len, struct spur_error *err)
+static int vouch_at(const char *path, unsigned timeout_ms, const struct spur_transcript *t, uint8_t *buf, size_t *len, struct spur_error *err)
 {
     Wire__VouchRequest q = WIRE__VOUCH_REQUEST__INIT;
     struct dialog l = DIALOG_INIT;
@@ -72,7 +73,7 @@ static int vouch_at(const char *path, const struct spur_transcript *t, uint8_t *
     q.transcript.data = (uint8_t *)t->hash;
     q.transcript.len = sizeof t->hash;
     arena_init(&a, 64 << 10);
-    if ((rc = dialog_local(&l, path, VOUCH_MS, err)) == 0 && (rc = dialog_send(&l, WIRE__MESSAGE_TYPE__VOUCH, &q.base, err)) == 0 &&
+    if ((rc = dialog_local(&l, path, timeout_ms, err)) == 0 && (rc = dialog_send(&l, WIRE__MESSAGE_TYPE__VOUCH, &q.base, err)) == 0 &&
         (rc = dialog_next(&l, &f, &body, err)) > 0) {
         if (f.type == WIRE__MESSAGE_TYPE__REFUSED) {
             Wire__Refusal *no = wire_unpack(&wire__refusal__descriptor, body, f.length, &a);
@@ -95,26 +96,29 @@ static int vouch_at(const char *path, const struct spur_transcript *t, uint8_t *
 /* Any daemon of this host will do: node.sock, ctl.sock, login.sock, or the several of a sandbox. */
 static int ask_to_vouch(struct prover *p, const struct spur_transcript *t, uint8_t *buf, size_t *len, struct spur_error *err)
 {
-    DIR *d = opendir(p->run_dir);
-    struct dirent *e;
     struct spur_error one, last = { 0 };
     char path[600];
-    size_t n;
 
-    while (d && (e = readdir(d))) {
-        n = strlen(e->d_name);
-        if (n < 6 || strcmp(e->d_name + n - 5, ".sock") != 0)
-            continue;
-        snprintf(path, sizeof path, "%s/%s", p->run_dir, e->d_name);
-        if (vouch_at(path, t, buf, len, &one) == 0) {
-            closedir(d);
-            return 0;
+    for (unsigned pass = 0; pass < 2; pass++) {
+        DIR *d = opendir(p->run_dir);
+        struct dirent *e;
+
+        while (d && (e = readdir(d))) {
+            size_t n = strlen(e->d_name);
+
+            if (n < 6 || strcmp(e->d_name + n - 5, ".sock") != 0)
+                continue;
+            snprintf(path, sizeof path, "%s/%s", p->run_dir, e->d_name);
+            if (vouch_at(path, pass ? VOUCH_MS : VOUCH_FIRST_MS, t, buf, len, &one) == 0) {
+                closedir(d);
+                return 0;
+            }
+            if (!last.code || one.code == SPUR_EAUTH)
+                last = one;
         }
-        if (!last.code || one.code == SPUR_EAUTH)
-            last = one;
+        if (d)
+            closedir(d);
     }
-    if (d)
-        closedir(d);
     if (last.code)
         return spur_fail(err, SPUR_EAUTH, "no daemon of this host vouches for you: %s", last.text);
     return spur_fail(err, SPUR_EAUTH, "no daemon of this host can vouch for you: there is no socket of spurd or spurctld in %s (is one running here?)", p->run_dir);
