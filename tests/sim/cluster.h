@@ -147,7 +147,7 @@ struct cluster {
     struct chances chances;
     struct raft_config config;
     uint64_t ambush, late_votes;        /* chances per million: a new leader is hit; a request for a vote, or a piece of a snapshot, comes late once more */
-    uint32_t snapshot_every, chunk_bytes, disk_us, think_us, drift_ppm;
+    uint32_t snapshot_every, chunk_bytes, disk_us, think_us, plan_us, drift_ppm;
     bool is_purging;                    /* ended jobs are forgotten now and then */
     bool is_calm;                       /* no more faults */
     uint64_t calm_us, end_us;

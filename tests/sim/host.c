@@ -580,7 +580,7 @@ static void plan(void *arg, uint64_t number, void *data)
     (void)data;
     if (!m->is_leader_ready || number != m->term)
         return;
-    member_later(m, sim_random_tail(&c->random, 150 * MS), plan, number, NULL, NULL);
+    member_later(m, sim_random_tail(&c->random, c->plan_us), plan, number, NULL, NULL);
     entry_open(&b);
     if (!m->state->config)
         configure_ops(&b);

@@ -290,11 +290,15 @@ static void entries_read(void *arg, uint64_t number, void *data)
     member_step(m);
 }
 
-static void sent_again(void *arg, uint64_t number, void *data)
+static void sent_late(void *arg, uint64_t number, void *data)
 {
-    struct member *m = arg;
+    letter_send(arg, (unsigned)(number >> 8), (unsigned)(number & 255), data);
+}
 
-    letter_send(m->c, m->place, (unsigned)number, data);
+/* It is on its way already: whoever sent it may die meanwhile. */
+static void letter_late(struct member *m, const struct member *to, uint64_t delay_us, struct letter *take_letter)
+{
+    sim_events_add(&m->c->events, now_us(m->c) + delay_us, sent_late, m->c, (uint64_t)m->place << 8 | to->place, take_letter, letter_free);
 }
 
 static void member_act(struct member *m, const struct raft_ready *rd)
@@ -342,9 +346,13 @@ static void member_act(struct member *m, const struct raft_ready *rd)
 
         if (!to)
             continue;
+        if (k->type == RAFT_TIMEOUT_NOW && sim_random_chance(&c->random, c->late_votes)) {     /* when others have lost patience already */
+            letter_late(m, to, sim_random_below(&c->random, 450 * MS), letter_of(k));
+            continue;
+        }
         letter_send(c, m->place, to->place, letter_of(k));
         if ((k->type == RAFT_VOTE || k->type == RAFT_TIMEOUT_NOW || k->type == RAFT_SNAPSHOT) && sim_random_chance(&c->random, c->late_votes))
-            member_later(m, sim_random_below(&c->random, 700 * MS), sent_again, to->place, letter_of(k), letter_free);
+            letter_late(m, to, sim_random_below(&c->random, 700 * MS), letter_of(k));
     }
     host_snapshot_maybe(m, rd->wants_snapshot);
 }

@@ -40,6 +40,7 @@ static void draw(struct cluster *c)
     c->chunk_bytes = (uint32_t)sim_random_between(r, 200, 8000);
     c->disk_us = (uint32_t)sim_random_between(r, 200, 5 * MS);
     c->think_us = (uint32_t)sim_random_between(r, 20 * MS, 200 * MS);
+    c->plan_us = 150 * MS;
     c->weather = (struct sim_weather){ .delay_us = sim_random_between(r, 50, 2 * MS), .loss = sim_random_below(r, 3) ? 0 : 10000,
         .duplicate = sim_random_below(r, 2) ? 0 : 20000, .slow = sim_random_below(r, 2) ? 0 : 20000, .slow_us = 300 * MS };
     c->chances = (struct chances){ .crash = maybe(c, 70, 300 * MS, 4 * SECOND), .pause = maybe(c, 40, 400 * MS, 4 * SECOND), .split = maybe(c, 60, 500 * MS, 4 * SECOND),
@@ -63,11 +64,13 @@ static void draw(struct cluster *c)
         c->founders = 3 + 2 * (unsigned)sim_random_below(r, 2);
         c->chances = (struct chances){ .pair = sim_random_between(r, 600 * MS, 1500 * MS) };
         c->ambush = 0;
+        c->think_us = c->plan_us = 2 * SECOND;      /* nothing new, so that his log is as good as theirs */
         break;
     case 1:     /* elections in each other's way */
         c->founders = 3 + 2 * (unsigned)sim_random_below(r, 2);
-        c->chances = (struct chances){ .crash = sim_random_between(r, 150 * MS, 600 * MS), .transfer = sim_random_between(r, 200 * MS, 900 * MS) };
+        c->chances = (struct chances){ .transfer = sim_random_between(r, 150 * MS, 500 * MS), .crash = sim_random_below(r, 2) ? sim_random_between(r, 150 * MS, 600 * MS) : 0 };
         c->late_votes = 600000;
+        c->weather.loss = sim_random_between(r, 50000, 400000);
         break;
     default:
         break;
