@@ -56,15 +56,18 @@ bool nemesis_may_lose(const struct cluster *c, const struct member *lost)
 
         for (uint32_t k = 0; !m->is_gone && k < m->config_count; k++) {
             const struct raft_members *g = &m->config_log[k].members;
-            uint32_t voters = 0, there = 0;
+            uint32_t voters = 0, there = 0, more = 0, more_there = 0;
 
             for (uint32_t v = 0; v < g->count; v++) {
-                const struct member *o = g->rows[v].is_voter ? member_by_id(c, g->rows[v].id) : NULL;
+                const struct member *o = member_by_id(c, g->rows[v].id);
+                bool is_there = o && !o->is_gone && !o->is_muted && o != lost;
 
-                voters += o != NULL;
-                there += o && !o->is_gone && !o->is_muted && o != lost;
+                voters += g->rows[v].is_voter;
+                there += g->rows[v].is_voter && is_there;
+                more += !g->rows[v].is_voter && g->rows[v].will_vote;       /* the leader may promote it at this moment */
+                more_there += !g->rows[v].is_voter && g->rows[v].will_vote && is_there;
             }
-            if (voters && 2 * there <= voters)
+            if (voters && (2 * there <= voters || 2 * (there + more_there) <= voters + more))
                 return false;
         }
     }
