@@ -179,6 +179,8 @@ void taskio_attach(struct taskio *io, uint32_t local, int in_fd, int out_fd, int
             fcntl(fds[i], F_SETFL, fcntl(fds[i], F_GETFL) | O_NONBLOCK);
 }
 
+static void say_credit(struct taskio *io);
+
 void taskio_hello(struct taskio *io, const uint32_t *pids, uint32_t count, const char *error, int error_status)
 {
     Wire__IoHello hello = WIRE__IO_HELLO__INIT;
@@ -196,6 +198,7 @@ void taskio_hello(struct taskio *io, const uint32_t *pids, uint32_t count, const
     if (error)
         io->said_last = true;       /* nothing else will come */
     send_or_lose(io, WIRE__MESSAGE_TYPE__IO_HELLO, &hello.base);
+    say_credit(io);             /* before any exit status: a task that ends at once has been offered its input all the same */
 }
 
 void taskio_say(struct taskio *io, const char *line)

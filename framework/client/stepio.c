@@ -330,6 +330,8 @@ static bool take_hello(struct step_io *io, struct peer *p, const Wire__IoHello *
 
 static bool is_its(const struct peer *p, uint32_t task) { return p->node && task >= p->first && task - p->first < p->count; }
 
+static void take_waiting_input(struct step_io *io);
+
 static bool take_message(struct step_io *io, struct peer *p, const struct frame *f, const uint8_t *body)
 {
     bool fine = false;
@@ -355,8 +357,10 @@ static bool take_message(struct step_io *io, struct peer *p, const struct frame 
         Wire__IoData *d = wire__io_data__unpack(NULL, f->length, body);
 
         fine = d && p->node;
-        if (fine && d->credit > p->credit)
+        if (fine && d->credit > p->credit) {
             p->credit = d->credit;
+            take_waiting_input(io);
+        }
         wire__io_data__free_unpacked(d, NULL);
         break;
     }
@@ -495,6 +499,16 @@ static void read_input(struct step_io *io)
         if (gets_input(io, p) && (link_send(&p->link, WIRE__MESSAGE_TYPE__IO_STDIN, ++p->seq, &d.base, &err) < 0 || link_flush(&p->link, &err) < 0))
             peer_lost(io, p, err.text);
     }
+}
+
+/* Input that is there is taken as soon as a task may have it, however soon the task ends: in `while read line; do srun ...; done < file` the first srun
+ * takes the file's rest, and not one time in ten the second one. */
+static void take_waiting_input(struct step_io *io)
+{
+    struct pollfd p = { .fd = input_room(io) ? io->plan->in_fd : -1, .events = POLLIN };
+
+    if (p.fd >= 0 && poll(&p, 1, 0) > 0)
+        read_input(io);
 }
 
 /* ---- from the callbacks ---- */
