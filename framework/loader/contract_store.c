@@ -148,10 +148,19 @@ static int world_open(struct world *w, struct contract *c, struct spur_error *er
     return 0;
 }
 
+/* What was posted before stop returned runs before the plugin is gone, as the loop of a daemon would run it: its code may be unmapped afterwards. */
+static void world_unload(struct world *w)
+{
+    bool never = false;
+
+    contract_loop(w->c, &never, 0);
+    loader_close(w->l);
+}
+
 static int world_close(struct world *w, struct spur_error *err)
 {
     w->ops->stop(w->l->self);
-    loader_close(w->l);
+    world_unload(w);
     CONTRACT_EXPECT(w->wrong == 0, "%s", w->trouble);
     return 0;
 }
@@ -324,7 +333,7 @@ static int stop_answers_everything(struct contract *c, struct spur_error *err)
     told = w.cookies + w.dropped;
     CONTRACT_EXPECT(told == 100, "stop leaves %llu of 100 proposals without an answer", (unsigned long long)(100 - told));
     count = w.cookies;
-    loader_close(w.l);
+    world_unload(&w);
     TRY(world_open(&w, c, err));
     CONTRACT_EXPECT(w.count >= count, "%llu entries were committed before stop, %llu are there after it", (unsigned long long)count, (unsigned long long)w.count);
     return world_close(&w, err);

@@ -96,7 +96,8 @@ struct spur_store_ops {
     int  (*member_add)(void *self, const char *name, const char *addr, bool voter, struct spur_error *err);
     int  (*member_remove)(void *self, const char *name, struct spur_error *err);
     int  (*transfer)(void *self, const char *to, struct spur_error *err);       /* to NULL: whoever is furthest */
-    /* Finishes what was proposed (dropped or committed is told for each), closes files. Blocks shortly. */
+    /* Finishes what was proposed (dropped or committed is told for each), closes files. Blocks shortly. Nothing is posted after it has returned; what was posted before
+     * is run, or never run, but not after close: a module's code is gone then. */
     void (*stop)(void *self);
     /* since 0.2, optional */
     /* This member alone is the group from now on: for a site whose majority is lost for good. What only the others had is lost. Works on a follower or a learner
