@@ -15,7 +15,14 @@
 #include "base/arena.h"
 #include "wire/spur.pb-c.h"
 
-#define CREDENTIAL_PURPOSE "spur-launch-1"
+/* What a signature is good for. The purpose is hashed in front of the signed bytes by the auth plugin (sign, verify), so a signature of one kind is never
+ * one of another; it also stands in the message itself where that has a field for it. New kinds take a new word, never an old one with a new meaning. */
+#define CREDENTIAL_PURPOSE         "spur-launch-1"      /* starts a step on a node */
+#define CREDENTIAL_PURPOSE_STEP    "spur-step-1"        /* lets its holder steer one step: signals, its own further steps */
+#define CREDENTIAL_PURPOSE_IO      "spur-io-1"          /* reads and writes the streams of one step */
+#define CREDENTIAL_PURPOSE_SBCAST  "spur-sbcast-1"      /* writes a file on the nodes of one job */
+#define CREDENTIAL_PURPOSE_SATTACH "spur-sattach-1"     /* joins the streams of a step that runs already */
+#define CREDENTIAL_PURPOSE_USER    "spur-user-1"        /* a user's own token for programs (scontrol token) */
 #define CREDENTIAL_MAX (1u << 20)       /* packed bytes; more is refused */
 
 void launch_digest(const Wire__Launch *l, uint8_t out[32]);
