@@ -117,7 +117,7 @@ const char *step_text(uint32_t step_id, char buf[16]);      /* "batch", "0" */
 void node_start(struct identity *n, uint32_t after_ms);     /* begins to dial */
 uint32_t node_hash(const struct identity *n);              /* for seen.h: 0 on a real node */
 void node_stop(struct identity *n);
-void node_register(struct identity *n);                     /* again, when the inventory has changed */
+void node_register(struct identity *n);                     /* again, when the inventory has changed; nothing without a connection */
 /* Puts the report into the spool and on the wire; `then` runs when it is durable. */
 void node_report(struct identity *n, Wire__Report *r, void (*then)(void *arg, uint64_t number), void *arg);
 void node_report_text(struct identity *n, Wire__Report__Kind kind, uint32_t job_id, uint32_t step_id, uint32_t attempt, int status, const char *text);
@@ -159,7 +159,7 @@ void node_mesh_answer(struct agent *a, struct rpc_conn *c, uint64_t seq);    /* 
 
 /* inventory.c */
 void inventory_take(struct agent *a, void (*then)(struct agent *a));
-void inventory_tell(struct agent *a);                       /* registers again all nodes that are registered */
+void inventory_tell(struct agent *a);                       /* registers all nodes again, those whose registration is under way, too: it went out without the news */
 /* The watch of the GPUs: devices with a fault and the words for it, NULL: all are well. A change is told to the leader at once. */
 void inventory_health(struct agent *a, uint64_t faulty, const char *text);
 void inventory_program(struct agent *a, const char *text);  /* HealthCheckProgram's word; NULL: all is well */

@@ -256,8 +256,7 @@ static void faults_put(struct agent *a)
 void inventory_tell(struct agent *a)
 {
     for (size_t i = 0; i < a->count; i++)
-        if (a->nodes[i].registered)
-            node_register(&a->nodes[i]);
+        node_register(&a->nodes[i]);
 }
 
 static void fault_change(struct agent *a, char *kept, size_t size, const char *text, bool more)

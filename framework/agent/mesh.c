@@ -134,9 +134,7 @@ static void key_taken(struct mesh *m)
 {
     memcpy(m->key, m->me.public_key, sizeof m->key);
     snprintf(m->endpoint, sizeof m->endpoint, "%s", m->me.endpoint ? m->me.endpoint : "");
-    for (size_t i = 0; i < m->agent->count; i++)        /* one that is not registered yet says it when it does */
-        if (m->agent->nodes[i].registered)
-            node_register(&m->agent->nodes[i]);
+    inventory_tell(m->agent);
 }
 
 static void rang(uv_timer_t *timer);

@@ -154,9 +154,7 @@ void node_check_spool(struct agent *a)
     else
         a->spool_fault[0] = '\0';
     log_line(is_full ? SPUR_LOG_ERROR : SPUR_LOG_INFO, "%s", is_full ? a->spool_fault : "SlurmdSpoolDir has room again");
-    for (size_t i = 0; i < a->count; i++)
-        if (a->nodes[i].registered)
-            node_register(&a->nodes[i]);
+    inventory_tell(a);
 }
 
 static void send_spooled(struct identity *n, const struct spooled *e)

@@ -54,7 +54,8 @@ static void on_message(void *arg, struct rpc_conn *conn, const struct frame *f, 
         r.has_heartbeat_ms = r.has_fence = 1;
         r.heartbeat_ms = 200;
         r.fence = c->fence;
-        rpc_send(conn, WIRE__MESSAGE_TYPE__REGISTERED, f->seq, &r.base);
+        if (!c->is_mute)
+            rpc_send(conn, WIRE__MESSAGE_TYPE__REGISTERED, f->seq, &r.base);
     } else if (f->type == WIRE__MESSAGE_TYPE__CONFIG_FILES) {
         Wire__ConfigFiles files = WIRE__CONFIG_FILES__INIT;
         char path[400];
@@ -90,6 +91,7 @@ static void on_opened(void *arg, struct rpc_conn *conn)
     struct inside *in = ((struct ctl *)arg)->inside;
 
     ck_assert_uint_lt(in->conn_count, 64);
+    ((struct ctl *)arg)->opened++;
     in->conns[in->conn_count++] = conn;
 }
 

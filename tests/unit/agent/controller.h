@@ -14,10 +14,11 @@ struct ctl {
     void *inside;
     pid_t agent;
     Wire__Report *reports[512]; unsigned report_count;
-    unsigned registrations, beats;
+    unsigned opened, registrations, beats;
     Wire__RegisterRequest *last;        /* registration */
     uint64_t fence;
     bool  ack;                          /* acknowledges reports */
+    bool  is_mute;                      /* leaves registrations without an answer */
 };
 
 /* A folder, a listener, slurm.conf; `nodes` is the value of NodeName. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_plugins.c - the table of built-in plugins of the agent's tests: an auth plugin whose proof is a role and whose signature a hash. */
+#include <poll.h>
 #include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <spur/auth.h>
 #include <spur/gpu.h>
 #include <spur/switch.h>
@@ -83,7 +86,31 @@ static int fake_join(void *self, const struct spur_switch_job *job, const struct
 
 static void fake_leave(void *self, const struct spur_switch_job *job) { (void)self; (void)job; }
 
-static const struct spur_switch_ops switch_ops = { .size = sizeof switch_ops, .job_join = fake_join, .job_leave = fake_leave };
+/* The mesh of a test that names a file in FAKE_MESH_GATE: the interface is made when the file is there. Others have none. */
+static int fake_up(void *self, struct spur_switch_node *me, struct spur_error *err)
+{
+    const char *gate = getenv("FAKE_MESH_GATE");
+
+    (void)self;
+    if (!gate)
+        return spur_fail(err, SPUR_EUNSUPPORTED, "fake: no mesh is wanted");
+    for (int i = 0; access(gate, F_OK) < 0; i++)
+        if (i == 6000)
+            return spur_fail(err, SPUR_ETIMEOUT, "fake: %s does not come", gate);
+        else
+            poll(NULL, 0, 10);
+    memset(me->public_key, 7, sizeof me->public_key);
+    me->endpoint = ":1";
+    return 0;
+}
+
+static int fake_peers(void *self, const struct spur_switch_node *peers, uint32_t n, uint32_t peer_size, struct spur_error *err)
+{
+    (void)self, (void)peers, (void)n, (void)peer_size, (void)err;
+    return 0;
+}
+
+static const struct spur_switch_ops switch_ops = { .size = sizeof switch_ops, .node_up = fake_up, .peers = fake_peers, .job_join = fake_join, .job_leave = fake_leave };
 static const struct spur_plugin sw = { .magic = SPUR_PLUGIN_MAGIC, .size = sizeof sw, .kind = SPUR_KIND_switch, .abi_major = SPUR_ABI_MAJOR_switch,
                                        .abi_minor = SPUR_ABI_MINOR_switch, .option_size = sizeof(struct spur_option), .name = "fake", .version = "1",
                                        .about = "of the tests", .ops = &switch_ops, .open = fake_open, .close = fake_close };

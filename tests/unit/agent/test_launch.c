@@ -2,6 +2,7 @@
 /* test_launch.c - a real agent and its supervisors against a controller that only knows the wire. */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,29 @@ START_TEST(registers_what_slurm_conf_says)
     ck_assert_str_eq(inv->gres[0]->type, "mi300x");
     ck_assert_uint_eq(inv->gres[0]->mask, 15);
     ck_assert_ptr_nonnull(inv->boot_id);
+    ctl_stop(&c);
+}
+END_TEST
+
+/* The key is made while the registration without it is on its way: it must not be lost, whichever comes first. */
+START_TEST(a_key_made_during_the_registration_is_told)
+{
+    struct ctl c;
+    char gate[300];
+
+    ctl_start(&c, "n1");
+    snprintf(gate, sizeof gate, "%s/gate", c.dir);
+    setenv("FAKE_MESH_GATE", gate, 1);
+    c.is_mute = true;
+    ctl_agent(&c, "-N", "n1", NULL);
+    unsetenv("FAKE_MESH_GATE");
+    ctl_wait_registered(&c, 1);
+    ck_assert(!c.last->nodes[0]->has_mesh_key);
+    ck_assert_int_ge(close(open(gate, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
+    ctl_wait_registered(&c, 2);
+    ck_assert(c.last->nodes[0]->has_mesh_key);
+    ck_assert_str_eq(c.last->nodes[0]->mesh_endpoint, ":1");
+    ck_assert_uint_eq(c.opened, 1);     /* it did not take another connection */
     ctl_stop(&c);
 }
 END_TEST
@@ -604,6 +628,7 @@ TCase *case_launch(void)
 
     tcase_set_timeout(t, 60);
     tcase_add_test(t, registers_what_slurm_conf_says);
+    tcase_add_test(t, a_key_made_during_the_registration_is_told);
     tcase_add_test(t, a_node_without_files_asks_for_them);
     tcase_add_test(t, a_script_runs_and_its_end_is_told);
     tcase_add_test(t, a_bad_credential_is_refused);
