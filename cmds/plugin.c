@@ -120,7 +120,7 @@ static int info(const struct config *cfg, const char *name)
 
     snprintf(kind, sizeof kind, "%.*s", slash ? (int)(slash - name) : 0, name);
     if (loader_kind(kind) == SPUR_KIND_none) {
-        fprintf(stderr, "spur plugin: %s: the name of a plugin is KIND/NAME, as in select/topo; kinds are store select score switch auth priority gpu\n", name);
+        fprintf(stderr, "spur plugin: %s: the name of a plugin is KIND/NAME, as in select/topo; kinds are store select score switch auth priority gpu contain\n", name);
         return 1;
     }
     if (loader_resolve(loader_kind(kind), name, cfg, &meaning, &err) < 0) {

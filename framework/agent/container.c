@@ -1,231 +1,249 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container.c - finds the processes of a step in /proc and signals them.
+/* container.c - the container of a step, through the plugin that the order names; and what /proc says of one process.
  *
- * The list is stale the moment it is read, so nobody counts on one walk: the supervisor repeats SIGKILL until it has no child left.
- * What surprised: /proc/PID/task/TID/children exists a thread, since the thread that forked is the parent; kernels without
- * CONFIG_PROC_CHILDREN have none, and then all of /proc is read.
+ * The plugin is opened in the supervisor itself, so that what it keeps dies with the step and two steps never meet in one process. Built in ones are
+ * opened without a configuration, which costs a stat; one of the site's own is looked for in PluginDir. Slurm's names come as they are:
+ * "proctrack/cgroup" is contain/cgroup, "proctrack/pgid" is what contain/process stands for.
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/container.h"
+#include "agent/environment.h"
 #include "base/str.h"
+#include "config/config.h"
+#include "loader/loader.h"
+#include "state/job.h"
 
-#define STOP_ROUNDS 20          /* walks until a step that forks as fast as it can stands still */
+#define DEFAULT_PLUGIN "contain/process"
 
-struct pids { pid_t *list; size_t count, room; };
+static struct {
+    struct loaded *plugin;
+    const struct spur_contain_ops *ops;
+    void *box;
+    bool is_frozen;
+    struct spur_host host;
+} own;
 
-static void pids_add(struct pids *p, pid_t pid)
+/* ---- the plugin ---- */
+
+static const char *order_key(void *ctx, const char *key)
 {
-    if (p->count == p->room) {
-        p->room = p->room ? p->room * 2 : 64;
-        p->list = mem_grow(p->list, p->room, sizeof *p->list);
-    }
-    p->list[p->count++] = pid;
+    const Wire__Contain *c = ctx;
+
+    for (size_t i = 0; c && i < c->n_keys; i++)
+        if (word_eq(c->keys[i]->key, key))
+            return c->keys[i]->value;
+    return NULL;
 }
 
-int container_own(struct spur_error *err)
+static const char *host_role(void *ctx) { (void)ctx; return "supervisor"; }
+
+int contain_open(const Wire__Contain *order, struct spur_host *host, struct loaded **out, struct spur_error *err)
 {
+    const char *wanted = order && order->plugin ? order->plugin : DEFAULT_PLUGIN;
+    struct config *cfg = NULL;
+    int rc = 0;
+
+    *host = (struct spur_host){ .size = sizeof *host, .ctx = (void *)(uintptr_t)order, .config = order_key, .role = host_role };
+    if (order && order->plugin_dir && *order->plugin_dir) {
+        struct str conf;
+
+        str_init(&conf);
+        str_addf(&conf, "ClusterName=x\nPluginDir=%s\n", order->plugin_dir);
+        rc = config_parse(conf.text, NULL, NULL, NULL, order->spur_text, &cfg, err);
+        str_fini(&conf);
+    }
+    if (rc == 0)
+        rc = loader_open(SPUR_KIND_contain, wanted, cfg, host, out, err);
+    config_free(cfg);
+    return rc;
+}
+
+static struct spur_contain_step step_named(uint32_t job, uint32_t step, uint32_t attempt, uint32_t uid, uint32_t gid, const char *scope, char text[16])
+{
+    if (step == STEP_BATCH)
+        snprintf(text, 16, "batch");
+    else
+        snprintf(text, 16, "%u", step);
+    return (struct spur_contain_step){ .size = sizeof(struct spur_contain_step), .job_id = job, .step_id = step, .attempt = attempt, .uid = uid, .gid = gid,
+                                       .step = text, .scope = scope && *scope ? scope : "spur" };
+}
+
+/* ---- the container of this process ---- */
+
+static uint64_t or_none(bool has, uint64_t value) { return has ? value : SPUR_CONTAIN_NONE; }
+
+static const struct spur_contain_limits *limits_of(const Wire__ContainLimits *l, struct spur_contain_limits *out, struct spur_contain_device **devices)
+{
+    size_t n = 0;
+
+    *devices = NULL;
+    if (!l)
+        return NULL;
+    *devices = mem_array(l->n_allowed + l->n_denied + 1, sizeof **devices);
+    for (size_t i = 0; i < l->n_allowed; i++)
+        (*devices)[n++] = (struct spur_contain_device){ (uint32_t)(l->allowed[i] >> 32), (uint32_t)l->allowed[i], true };
+    for (size_t i = 0; i < l->n_denied; i++)
+        (*devices)[n++] = (struct spur_contain_device){ (uint32_t)(l->denied[i] >> 32), (uint32_t)l->denied[i], false };
+    *out = (struct spur_contain_limits){ .size = sizeof *out, .cpus = l->cpus, .mems = l->mems, .memory = or_none(l->has_memory, l->memory),
+        .memory_soft = or_none(l->has_memory_soft, l->memory_soft), .memory_swap = or_none(l->has_memory_swap, l->memory_swap),
+        .swappiness = or_none(l->has_swappiness, l->swappiness), .pids = or_none(l->has_pids, l->pids), .devices = *devices, .device_count = (uint32_t)n,
+        .device_size = sizeof **devices };
+    return out;
+}
+
+int container_own(const Wire__StepOrder *order, struct spur_error *err)
+{
+    const Wire__Credential *c = order->grant;
+    const Wire__Contain *k = order->contain;
+    struct spur_contain_device *job_devices, *step_devices;
+    struct spur_contain_limits job, limits;
+    struct spur_contain_step step;
+    char text[16];
+    int rc;
+
+    /* whatever the plugin does: no process of the step may get out of reach of wait() */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return spur_fail(err, SPUR_EIO, "cannot become subreaper: %s", strerror(errno));
+    if ((rc = contain_open(k, &own.host, &own.plugin, err)) < 0)
+        return rc;
+    own.ops = loader_ops(own.plugin);
+    step = step_named(c->job_id, c->step_id, c->attempt, c->uid, c->gid, k ? k->scope : NULL, text);
+    rc = own.ops->create(own.plugin->self, &step, limits_of(k ? k->job : NULL, &job, &job_devices), limits_of(k ? k->step : NULL, &limits, &step_devices),
+                         &own.box, err);
+    free(job_devices);
+    free(step_devices);
+    if (rc < 0) {
+        own.box = NULL;
+        return spur_context(err, "%s", own.plugin->name);
+    }
     return 0;
 }
 
-static ssize_t read_file(const char *path, char *buf, size_t size)
+int container_enter(struct spur_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n, all = 0;
+    int rc = own.box ? own.ops->enter(own.plugin->self, own.box, err) : 0;
 
-    if (fd < 0)
-        return -1;
-    while ((size_t)all + 1 < size && (n = read(fd, buf + all, size - 1 - (size_t)all)) > 0)
-        all += n;
-    close(fd);
-    buf[all] = '\0';
-    return all;
+    return rc < 0 ? spur_context(err, "%s", own.plugin->name) : 0;
 }
 
-struct stat_line { pid_t ppid, pgrp, session; uint64_t start; char state; };
-
-static bool read_stat(pid_t pid, struct stat_line *out)
+size_t container_signal(int signal)
 {
-    char path[64], buf[1024], *at;
-    int ppid, pgrp, session;
-    unsigned long long start;
+    return own.box ? own.ops->signal(own.plugin->self, own.box, signal) : 0;
+}
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (read_file(path, buf, sizeof buf) <= 0 || !(at = strrchr(buf, ')')))
-        return false;
-    if (sscanf(at + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &out->state, &ppid, &pgrp, &session, &start) != 5)
-        return false;
-    out->ppid = ppid;
-    out->pgrp = pgrp;
-    out->session = session;
-    out->start = start;
-    return true;
+size_t container_kill(void)
+{
+    own.is_frozen = false;
+    return own.box ? own.ops->kill(own.plugin->self, own.box) : 0;
+}
+
+bool container_is_empty(void)
+{
+    return !own.box || own.ops->count(own.plugin->self, own.box, NULL, 0) == 0;
+}
+
+int container_freeze(bool frozen, struct spur_error *err)
+{
+    int rc;
+
+    if (!own.box || frozen == own.is_frozen)
+        return 0;
+    if (!SPUR_HAS(own.ops, freeze))
+        return spur_fail(err, SPUR_EUNSUPPORTED, "%s cannot stop a step unseen: take contain/cgroup", own.plugin->name);
+    if ((rc = own.ops->freeze(own.plugin->self, own.box, frozen, err)) < 0)
+        return rc;
+    own.is_frozen = frozen;
+    return 0;
+}
+
+bool container_is_frozen(void) { return own.is_frozen; }
+
+int container_figures(struct spur_contain_figures *out, struct spur_error *err)
+{
+    *out = (struct spur_contain_figures){ .size = sizeof *out };
+    if (!own.box)
+        return 0;
+    if (!SPUR_HAS(own.ops, figures))
+        return spur_fail(err, SPUR_EUNSUPPORTED, "%s tells no figures", own.plugin->name);
+    return own.ops->figures(own.plugin->self, own.box, out, err);
+}
+
+uint64_t container_oom_kills(void)
+{
+    return own.box && SPUR_HAS(own.ops, oom_kills) ? own.ops->oom_kills(own.plugin->self, own.box) : 0;
+}
+
+void container_release(void)
+{
+    if (own.box)
+        own.ops->destroy(own.plugin->self, own.box);
+    own.box = NULL;
+    loader_close(own.plugin);
+    own.plugin = NULL;
+}
+
+size_t contain_reclaim(const Wire__Contain *order, const Wire__StepState *st)
+{
+    struct spur_contain_leader *leaders;
+    const struct spur_contain_ops *ops;
+    struct spur_contain_step step;
+    struct loaded *plugin = NULL;
+    struct spur_host host;
+    size_t count = 0, n = 0;
+    char text[16];
+
+    if (contain_open(order, &host, &plugin, NULL) < 0 && contain_open(NULL, &host, &plugin, NULL) < 0)
+        return 0;
+    ops = loader_ops(plugin);
+    leaders = mem_array(st->n_task_pids + 1, sizeof *leaders);
+    for (size_t i = 0; i < st->n_task_pids && i < st->n_task_starts; i++)
+        leaders[count++] = (struct spur_contain_leader){ (pid_t)st->task_pids[i], st->task_starts[i] };
+    step = step_named(st->job_id, st->step_id, st->attempt, st->uid, 0, order ? order->scope : NULL, text);
+    if (SPUR_HAS(ops, reclaim))
+        n = ops->reclaim(plugin->self, &step, leaders, count);
+    free(leaders);
+    loader_close(plugin);
+    return n;
+}
+
+/* ---- one process ---- */
+
+static bool read_text(const char *path, char *buf, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, buf, size - 1) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    buf[n > 0 ? n : 0] = '\0';
+    return n > 0;
 }
 
 uint64_t process_start(pid_t pid)
 {
-    struct stat_line s;
+    char path[64], buf[1024], *at, state;
+    unsigned long long start;
 
-    return pid > 0 && read_stat(pid, &s) && s.state != 'Z' && s.state != 'X' ? s.start : 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (pid <= 0 || !read_text(path, buf, sizeof buf) || !(at = strrchr(buf, ')')))
+        return 0;
+    if (sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state, &start) != 2)
+        return 0;
+    return state != 'Z' && state != 'X' ? start : 0;
 }
 
 const char *boot_id(void)
 {
     static char text[64];
 
-    if (!*text && read_file("/proc/sys/kernel/random/boot_id", text, sizeof text) > 0)
+    if (!*text && read_text("/proc/sys/kernel/random/boot_id", text, sizeof text))
         text[strcspn(text, "\n")] = '\0';
     return text;
-}
-
-/* Children of one process, all its threads. False: the kernel does not tell. */
-static bool add_children(pid_t pid, struct pids *out)
-{
-    char path[96];
-    struct dirent *d;
-    bool told = false;
-    DIR *dir;
-
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    if (!(dir = opendir(path)))
-        return true;                    /* it has gone: its children have come back to us and are in the next walk */
-    while ((d = readdir(dir))) {
-        FILE *f;
-        int child;
-
-        if (!isdigit((unsigned char)d->d_name[0]))
-            continue;
-        snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", (int)pid, d->d_name);
-        if (!(f = fopen(path, "re")))
-            continue;
-        told = true;
-        while (fscanf(f, "%d", &child) == 1)        /* one line of any length: a buffer's edge must not make two numbers of one */
-            pids_add(out, child);
-        fclose(f);
-    }
-    closedir(dir);
-    return told;
-}
-
-/* All processes with their parents, once; then the tree below `root`. */
-static void add_all_below(pid_t root, struct pids *out)
-{
-    struct pids pid = { 0 }, parent = { 0 };
-    struct dirent *d;
-    DIR *dir = opendir("/proc");
-
-    while (dir && (d = readdir(dir))) {
-        struct stat_line s;
-
-        if (isdigit((unsigned char)d->d_name[0]) && read_stat(atoi(d->d_name), &s)) {
-            pids_add(&pid, atoi(d->d_name));
-            pids_add(&parent, s.ppid);
-        }
-    }
-    if (dir)
-        closedir(dir);
-    for (size_t next = 0, at = 0; ; at++) {
-        pid_t of = at ? out->list[next++] : root;
-
-        for (size_t i = 0; i < pid.count; i++)
-            if (parent.list[i] == of && pid.list[i] != root)
-                pids_add(out, pid.list[i]);
-        if (next >= out->count)
-            break;
-    }
-    free(pid.list);
-    free(parent.list);
-}
-
-static void add_below(pid_t root, struct pids *out)
-{
-    size_t from = out->count;
-
-    if (!add_children(root, out)) {
-        add_all_below(root, out);
-        return;
-    }
-    for (size_t i = from; i < out->count; i++)
-        add_children(out->list[i], out);
-}
-
-size_t container_signal(int signal)
-{
-    struct pids all = { 0 };
-    size_t n;
-
-    add_below(getpid(), &all);
-    for (size_t i = 0; i < all.count; i++)
-        kill(all.list[i], signal);
-    n = all.count;
-    free(all.list);
-    return n;
-}
-
-size_t container_kill(void)
-{
-    struct pids all = { 0 };
-    size_t before = 0;
-
-    for (int round = 0; round < STOP_ROUNDS; round++) {
-        all.count = 0;
-        add_below(getpid(), &all);
-        for (size_t i = 0; i < all.count; i++)
-            kill(all.list[i], SIGSTOP);
-        if (all.count <= before)
-            break;
-        before = all.count;
-    }
-    for (size_t i = 0; i < all.count; i++)
-        kill(all.list[i], SIGKILL);
-    before = all.count;
-    free(all.list);
-    return before;
-}
-
-size_t session_kill(pid_t sid, uint64_t sid_start, uid_t uid)
-{
-    struct pids all = { 0 };
-    struct dirent *d;
-    DIR *dir = opendir("/proc");
-    uint64_t now_start = process_start(sid);
-    size_t n = 0;
-
-    if (now_start && now_start != sid_start) {      /* the number belongs to another process now */
-        if (dir)
-            closedir(dir);
-        return 0;
-    }
-    while (dir && (d = readdir(dir))) {
-        struct stat_line s;
-        struct stat st;
-        char path[64];
-
-        if (!isdigit((unsigned char)d->d_name[0]) || !read_stat(atoi(d->d_name), &s) || s.session != sid || s.start < sid_start)
-            continue;
-        snprintf(path, sizeof path, "/proc/%d", atoi(d->d_name));
-        if (stat(path, &st) == 0 && st.st_uid == uid) {
-            pids_add(&all, atoi(d->d_name));
-            add_below(atoi(d->d_name), &all);
-        }
-    }
-    if (dir)
-        closedir(dir);
-    for (size_t i = 0; i < all.count; i++)
-        if (kill(all.list[i], SIGKILL) == 0)
-            n++;
-    free(all.list);
-    return n;
 }

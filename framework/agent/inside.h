@@ -107,6 +107,7 @@ struct agent {
     Wire__DeviceTable *devices;     /* of all its nodes; NULL: no GPU with a number */
     uv_signal_t signals[5];
     const char *log_path;           /* -L */
+    Wire__Contain *contain;         /* contain.c: what all orders say; NULL: contain/process, without limits */
     struct mesh *mesh;              /* NULL: the switch plugin has none */
 };
 

@@ -317,14 +317,7 @@ static Wire__StepState *state_read(struct agent *a, const char *folder)
     return st;
 }
 
-static size_t kill_sessions(const Wire__StepState *st)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < st->n_task_pids && i < st->n_task_starts; i++)
-        n += session_kill((pid_t)st->task_pids[i], st->task_starts[i], st->uid);
-    return n;
-}
+static size_t kill_left(const struct agent *a, const Wire__StepState *st) { return contain_reclaim(a->contain, st); }
 
 /* The supervisor is gone and did not say that all is over: end its tasks, report what the state file knows. */
 static void supervisor_lost(struct agent_step *s, const char *why)
@@ -343,7 +336,7 @@ static void supervisor_lost(struct agent_step *s, const char *why)
     st = s->folder[0] ? state_read(n->agent, s->folder) : NULL;
     log_line(SPUR_LOG_WARN, "job %u.%s: its supervisor has gone (%s): ending what it left behind", s->job_id, step_text(s->step_id, step), why);
     if (st && !strcmp(st->boot_id, boot_id()))
-        for (int round = 0; round < 3 && kill_sessions(st) > 0; round++)
+        for (int round = 0; round < 3 && kill_left(n->agent, st) > 0; round++)
             ;
     if (s->adopted && !s->ended_seq)
         s->ended_seq = end_in_spool(s);
@@ -387,7 +380,7 @@ static bool is_meant(const struct agent_step *s, const Wire__Kill *k)
         return false;
     if (k->has_step_id)
         return s->step_id == k->step_id;
-    if (k->until_empty || k->full || k->signal == SIGKILL || k->signal == SIGSTOP || k->signal == SIGCONT || k->signal == SIGTSTP)
+    if (k->until_empty || k->full || k->has_freeze || k->signal == SIGKILL || k->signal == SIGSTOP || k->signal == SIGCONT || k->signal == SIGTSTP)
         return true;
     return k->batch_only ? s->step_id == STEP_BATCH : s->step_id != STEP_BATCH;     /* as scancel -s: a batch script asks for it with -b or -f */
 }
@@ -498,7 +491,7 @@ static void batch_vanished(struct agent_step *s)
 
     log_line(SPUR_LOG_WARN, "job %u.batch: gone with its supervisor while no agent ran", s->job_id);
     if (st && !strcmp(st->boot_id, boot_id()))
-        for (int round = 0; round < 3 && kill_sessions(st) > 0; round++)
+        for (int round = 0; round < 3 && kill_left(s->node->agent, st) > 0; round++)
             ;
     wire__step_state__free_unpacked(st, NULL);
     step_end(s);

@@ -225,6 +225,7 @@ static void begin_ending(struct supervisor *s, int signal, int64_t wait_ms)
         if (signal == SIGKILL)
             s->kill_at_ms = clock_boot_ms();
         else {
+            container_freeze(false, NULL);
             container_signal(SIGCONT);
             container_signal(signal);
         }
@@ -241,6 +242,13 @@ static void signal_tasks(struct supervisor *s, const Wire__Kill *k)
 {
     int signal = (int)k->signal;
 
+    if (k->has_freeze) {
+        struct spur_error err = { 0 };
+
+        if (s->phase == PHASE_RUN && container_freeze(k->freeze, &err) < 0)
+            fprintf(stderr, "spurstepd: %s\n", err.text);
+        return;
+    }
     if (signal <= 0 || signal >= NSIG)
         return;
     if (k->until_empty) {
@@ -618,11 +626,13 @@ static void advance(struct supervisor *s, int64_t now)
         s->sweep_ms = SWEEP_FIRST_MS;
     }
     if (s->phase == PHASE_EMPTYING) {
+        empty = empty && container_is_empty();
         if (!empty) {
             sweep(s, now);
-            empty = reap(s);
+            empty = reap(s) && container_is_empty();
         }
         if (empty) {
+            container_release();
             s->phase = PHASE_GONE;
             s->exit_at_ms = now + IO_LINGER_MS;
             unlinkat(s->folder_fd, STEP_SCRIPT, 0);
@@ -687,7 +697,7 @@ static int open_all(struct supervisor *s, struct spur_error *err)
         return spur_fail(err, SPUR_EIO, "cannot open %s: %s", s->order->folder, strerror(errno));
     if ((s->listen_fd = folder_listen(s->folder_fd, STEP_SOCKET, err)) < 0)
         return s->listen_fd;
-    if ((rc = container_own(err)) < 0)
+    if ((rc = container_own(s->order, err)) < 0)
         return rc;
     sigfillset(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);         /* only SIGCHLD is taken; everything else may not end a supervisor */

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/container.h"
 #include "agent/task.h"
 #include "base/str.h"
 
@@ -264,7 +265,7 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
             complaint = 0;
         close(fd);
     }
-    if (drop_become(&p->drop, &err) < 0)
+    if (container_enter(&err) < 0 || drop_become(&p->drop, &err) < 0)
         child_fail("%s", err.text);
     umask(p->umask);
     if (p->work_dir && chdir(p->work_dir) < 0) {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <spur/auth.h>
+#include <spur/contain.h>
 #include <spur/gpu.h>
 #include <spur/score.h>
 #include <spur/priority.h>
@@ -190,6 +191,8 @@ static const struct mandatory {
     MANDATORY(priority, rank),
     MANDATORY(gpu, scan),
     MANDATORY(score, best),
+    MANDATORY(contain, create), MANDATORY(contain, enter), MANDATORY(contain, signal), MANDATORY(contain, kill), MANDATORY(contain, count),
+    MANDATORY(contain, destroy),
 #undef MANDATORY
 };
 

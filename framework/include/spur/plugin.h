@@ -29,7 +29,8 @@ extern "C" {
     X(auth,     4, 0, 2) \
     X(priority, 5, 0, 1) \
     X(gpu,      6, 0, 2) \
-    X(score,    7, 0, 1)
+    X(score,    7, 0, 1) \
+    X(contain,  8, 0, 1)
 
 enum spur_kind {
 #define SPUR_KIND_ROW(name, number, major, minor) SPUR_KIND_##name = number,
@@ -88,7 +89,7 @@ struct spur_host {
     /* Milliseconds of a clock that never goes back (CLOCK_BOOTTIME), and of the wall clock. Any thread. */
     int64_t (*now_ms)(void *ctx);
     int64_t (*wall_ms)(void *ctx);
-    /* Name of this host or member, the role of the process ("controller", "agent", "command"), the folder for the plugin's own files. */
+    /* Name of this host or member, the role of the process ("controller", "agent", "supervisor", "command"), the folder for the plugin's own files. */
     const char *(*host_name)(void *ctx);
     const char *(*role)(void *ctx);
     const char *(*state_dir)(void *ctx);

@@ -128,6 +128,7 @@ static const struct spur_plugin gpu = { .magic = SPUR_PLUGIN_MAGIC, .size = size
                                         .abi_minor = SPUR_ABI_MINOR_gpu, .option_size = sizeof(struct spur_option), .name = "generic", .version = "1",
                                         .about = "of the tests", .ops = &gpu_ops, .open = fake_open, .close = fake_close };
 
+extern const struct spur_plugin spur_plugin_contain_process;        /* the real one: steps run */
 extern const struct spur_plugin *const loader_builtins[];
-const struct spur_plugin *const loader_builtins[] = { &auth, &sw, &gpu, NULL };
+const struct spur_plugin *const loader_builtins[] = { &auth, &sw, &gpu, &spur_plugin_contain_process, NULL };
 const struct spur_auth_ops *const fake_auth = &auth_ops;

@@ -12,7 +12,13 @@
 START_TEST(a_thousand_children_are_a_thousand)
 {
     pid_t pids[CHILDREN];
+    Wire__Credential grant = WIRE__CREDENTIAL__INIT;
+    Wire__StepOrder order = WIRE__STEP_ORDER__INIT;
+    struct spur_error err = { 0 };
     size_t n;
+
+    order.grant = &grant;
+    ck_assert_msg(container_own(&order, &err) == 0, "%s", err.text);
 
     for (size_t i = 0; i < CHILDREN; i++) {
         pids[i] = fork();
