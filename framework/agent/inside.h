@@ -153,7 +153,8 @@ void emulate_free(struct agent_step *s);
 void node_mesh_start(struct agent *a);
 void node_mesh_stop(struct agent *a);
 void node_mesh_free(struct agent *a);
-void node_mesh_fill(const struct agent *a, Wire__NodeInventory *inv);        /* key and endpoint of this node, borrowed */
+void node_mesh_fill(const struct agent *a, Wire__NodeInventory *inv);        /* key and endpoint of this node, or why it is not in the mesh; borrowed */
+bool node_mesh_row(const struct agent *a, const char *name, struct spur_switch_node *out);     /* what is known of a node, borrowed until the loop turns */
 void node_mesh_table(struct agent *a, const Wire__MeshTable *t);             /* the leader's table, or what has changed in it */
 void node_mesh_rotate(struct agent *a);
 void node_mesh_answer(struct agent *a, struct rpc_conn *c, uint64_t seq);    /* to a command on this host: how the interface does */

@@ -58,9 +58,12 @@ static void refuse_for_node(struct identity *n, uint32_t job_id, uint32_t step_i
 
 /* ---- order ---- */
 
+/* What the switch plugin gives a step. */
+struct joining { Wire__StepOrder *order; struct str hosts; };
+
 static void order_env_set(void *arg, const char *name, const char *value)
 {
-    Wire__StepOrder *o = arg;
+    Wire__StepOrder *o = ((struct joining *)arg)->order;
     Wire__KeyValue *kv = mem_alloc(sizeof *kv);
 
     wire__key_value__init(kv);
@@ -70,24 +73,57 @@ static void order_env_set(void *arg, const char *name, const char *value)
     o->env[o->n_env++] = kv;
 }
 
-static int join_mesh(struct identity *n, struct agent_step *s, const Wire__Credential *c, Wire__StepOrder *o, struct spur_error *err)
+static void joining_host(void *arg, const char *addr, const char *name) { str_addf(&((struct joining *)arg)->hosts, "%s\t%s\n", addr, name); }
+
+static int join_mesh(struct identity *n, struct agent_step *s, const Wire__Credential *c, struct joining *x, struct spur_error *err)
 {
     const struct spur_switch_ops *ops = n->agent->sw ? loader_ops(n->agent->sw) : NULL;
     const char **nodes;
-    struct spur_switch_env env = { .size = sizeof env, .arg = o, .set = order_env_set };
+    struct spur_switch_node *rows;
+    struct spur_switch_env env = { .size = sizeof env, .arg = x, .set = order_env_set, .host = joining_host };
     struct spur_switch_job job = { .size = sizeof job, .job_id = c->job_id, .step_id = c->step_id, .attempt = c->attempt, .uid = c->uid };
     int rc;
 
     if (!ops)
         return 0;
     nodes = mem_array(c->n_nodes + 1, sizeof *nodes);
-    for (size_t i = 0; i < c->n_nodes; i++)
+    rows = mem_array(c->n_nodes + 1, sizeof *rows);
+    for (size_t i = 0; i < c->n_nodes; i++) {
         nodes[i] = c->nodes[i]->name;
+        if (!node_mesh_row(n->agent, nodes[i], &rows[i]))
+            rows[i] = (struct spur_switch_node){ .name = nodes[i] };
+    }
     job.nodes = nodes;
     job.node_count = (uint32_t)c->n_nodes;
+    job.rows = n->agent->mesh ? rows : NULL;
+    job.row_size = sizeof *rows;
+    job.flags = c->alone ? SPUR_SWITCH_JOB_ALONE : 0;
     rc = ops->job_join(n->agent->sw->self, &job, &env, err);
     free(nodes);
+    free(rows);
     s->joined = rc == 0;
+    return rc;
+}
+
+/* The names of the job's nodes and their addresses in the mesh, as /etc/hosts has them: SPUR_MESH_HOSTS. */
+static int hosts_write(struct agent *a, struct agent_step *s, struct joining *x, const char *folder, struct spur_error *err)
+{
+    char path[1300];
+    int dir, fd = -1, rc = 0;
+
+    if (!x->hosts.len)
+        return 0;
+    dir = openat(a->spool_fd, s->folder, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir >= 0)
+        fd = openat(dir, "hosts", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 || write(fd, x->hosts.text, x->hosts.len) != (ssize_t)x->hosts.len)
+        rc = spur_fail(err, errno == ENOSPC ? SPUR_ENOSPACE : SPUR_EIO, "cannot write %s/hosts: %s", folder, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    if (dir >= 0)
+        close(dir);
+    snprintf(path, sizeof path, "%s/hosts", folder);
+    order_env_set(x, "SPUR_MESH_HOSTS", path);
     return rc;
 }
 
@@ -132,10 +168,12 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
     struct agent *a = n->agent;
     Wire__StepOrder o = WIRE__STEP_ORDER__INIT;
     Wire__Launch launch = *l;
+    struct joining x = { .order = &o };
     char folder[1200];
     int rc, link = -1;
 
-    if ((rc = join_mesh(n, s, c, &o, err)) < 0)
+    str_init(&x.hosts);
+    if ((rc = join_mesh(n, s, c, &x, err)) < 0)
         goto out;
     folder_remove(a->spool_fd, s->folder, NULL);
     if (mkdirat(a->spool_fd, s->folder, 0711) < 0) {
@@ -143,6 +181,8 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
         goto out;
     }
     snprintf(folder, sizeof folder, "%s/%s", a->set->spool_dir, s->folder);
+    if ((rc = hosts_write(a, s, &x, folder, err)) < 0)
+        goto out;
     launch.credential.len = 0;          /* checked; the supervisor believes the agent */
     launch.signature.len = 0;
     o.version = STEP_PROTOCOL;
@@ -162,6 +202,7 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
     if (rc == 0)
         step_linked(s, link);
 out:
+    str_fini(&x.hosts);
     order_free(&o);
     return rc;
 }

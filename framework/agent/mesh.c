@@ -3,7 +3,7 @@
  *
  * All calls of the plugin but job_join and job_leave may wait for a device, so they run on libuv's pool, one at a time: what is asked meanwhile waits as a
  * flag, never as a queue. Names in endpoints are looked up there, too. A node whose interface cannot be made works on without the mesh; where jobs
- * need it, the plugin refuses them with the reason. The emulated nodes of a sandbox have none.
+ * need it (SPUR_SWITCH_NEEDED), it drains with the reason until the mesh is there. The emulated nodes of a sandbox have none.
  */
 #include <netdb.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #include "base/str.h"
 
 #define LOOK_MS  5000           /* how old what is told of peers may be */
+#define LOOK_NEW_MS 200         /* after another set of peers */
 #define AGAIN_MS 10000          /* after a failure */
 
 enum mesh_task { MESH_NONE, MESH_UP, MESH_ROTATE, MESH_PEERS, MESH_LOOK };
@@ -27,7 +28,7 @@ struct mesh {
     uv_work_t  work;
     uv_timer_t timer;               /* a look, or the next try */
     enum mesh_task task;            /* on the pool now */
-    bool      is_up, wants_rotate, wants_peers, is_told_failed;
+    bool      is_up, wants_rotate, wants_peers, is_new, is_told_failed, drains;     /* drains: the fault is one of the node; is_new: peers have just been set */
     struct row *rows; size_t count; /* the table, sorted by name */
     uint8_t   key[32]; char endpoint[300];      /* of this node */
     /* what the pool works on, and its answer */
@@ -137,6 +138,17 @@ static void key_taken(struct mesh *m)
     inventory_tell(m->agent);
 }
 
+/* A node that jobs need the mesh on is drained while it fails. */
+static void needed_tell(struct mesh *m, bool failed)
+{
+    bool is_needed = SPUR_HAS(m->ops, traits) && m->ops->traits(m->agent->sw->self, 0) & SPUR_SWITCH_NEEDED;
+
+    if (m->drains == (failed && is_needed))
+        return;
+    m->drains = failed && is_needed;
+    inventory_tell(m->agent);
+}
+
 static void rang(uv_timer_t *timer);
 static void next_task(struct mesh *m);
 
@@ -157,15 +169,19 @@ static void done(uv_work_t *work, int status)
             log_line(SPUR_LOG_ERROR, "mesh: %s", m->err.text);
         m->is_told_failed = true;
         snprintf(m->fault, sizeof m->fault, "%s", m->err.text);
+        needed_tell(m, true);
         m->wants_peers = m->wants_peers || was == MESH_PEERS;
         m->wants_rotate = m->wants_rotate || was == MESH_ROTATE;
         uv_timer_start(&m->timer, rang, AGAIN_MS, 0);
         return;
     }
-    if (was != MESH_LOOK)
-        m->is_told_failed = false;
     if (was == MESH_UP)
         m->is_up = m->wants_peers = true;
+    m->is_new = m->is_new || was == MESH_PEERS;
+    if (was != MESH_LOOK) {
+        m->is_told_failed = false;
+        needed_tell(m, false);
+    }
     if (was == MESH_UP || was == MESH_ROTATE)
         key_taken(m);
     next_task(m);
@@ -198,7 +214,8 @@ static void next_task(struct mesh *m)
         m->given = rows_copy(m);
         m->given_count = m->count;
     } else {
-        uv_timer_start(&m->timer, rang, LOOK_MS, 0);
+        uv_timer_start(&m->timer, rang, m->is_new ? LOOK_NEW_MS : LOOK_MS, 0);
+        m->is_new = false;
         return;
     }
     uv_timer_stop(&m->timer);
@@ -256,6 +273,8 @@ void node_mesh_fill(const struct agent *a, Wire__NodeInventory *inv)
 {
     const struct mesh *m = a->mesh;
 
+    if (m && m->drains && !inv->fault)
+        inv->fault = (char *)(uintptr_t)m->fault;
     if (!m || !m->is_up)
         return;
     inv->has_mesh_key = 1;
@@ -266,6 +285,19 @@ void node_mesh_fill(const struct agent *a, Wire__NodeInventory *inv)
 /* ---- what the leader says ---- */
 
 static int row_compare(const void *a, const void *b) { return strcmp(((const struct row *)a)->name, ((const struct row *)b)->name); }
+
+bool node_mesh_row(const struct agent *a, const char *name, struct spur_switch_node *out)
+{
+    struct row key = { .name = (char *)(uintptr_t)name }, *r = NULL;
+
+    if (a->mesh && a->mesh->count)
+        r = bsearch(&key, a->mesh->rows, a->mesh->count, sizeof *r, row_compare);
+    if (!r)
+        return false;
+    *out = (struct spur_switch_node){ .name = r->name, .endpoint = r->endpoint, .mesh_addr = r->addr };
+    memcpy(out->public_key, r->key, sizeof r->key);
+    return true;
+}
 
 static void row_put(struct mesh *m, size_t sorted, const Wire__MeshNode *n)
 {

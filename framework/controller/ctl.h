@@ -188,6 +188,9 @@ void mesh_create(struct ctl *c);
 void mesh_destroy(struct ctl *c);
 void mesh_changed(struct ctl *c, uint32_t node);        /* key or endpoint of a node */
 void mesh_for_agent(struct ctl *c, const struct peer *p);   /* it has registered: the whole table */
+void mesh_job(struct ctl *c, const struct job *j, bool starts);     /* holds other nodes than before; NULL: some job does. starts: tell its nodes now */
+void mesh_configure(struct ctl *c);                         /* nodes have other numbers */
+bool mesh_wants_alone(const struct ctl *c);                 /* jobs of several nodes must have them alone */
 void mesh_list(struct ctl *c, Wire__MeshReply *out, struct arena *a);
 /* These nodes (a host list; NULL: all that are here) make a new key. *asked: how many were told. */
 int  mesh_rotate(struct ctl *c, const char *nodes, uint32_t *asked, struct spur_error *err);

@@ -236,6 +236,11 @@ static const char *request_never(struct ctl *c, struct request *r, const Wire__J
             is_asked = true;
             continue;
         }
+        if (ask.max_nodes > 1 && !ask.exclusive && mesh_wants_alone(c)) {
+            spur_fail(&err, SPUR_EDENIED, "a job that may get several nodes must have them alone in this cluster (mesh_isolation): use --exclusive, or -N 1");
+            is_asked = true;
+            continue;
+        }
         if (SPUR_HAS(c->plugins.select, could)) {
             rc = c->plugins.select->could(c->plugins.select_self, state_view(c->state), &ask, &err);
         } else {

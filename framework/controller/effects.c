@@ -129,6 +129,9 @@ static void effect_launch(struct ctl *c, const struct job *j, const struct step 
     cred.nodes = arena_alloc(&a, (count + 1) * sizeof *cred.nodes);
     for (uint32_t i = 0; i < count; i++)
         cred.nodes[i] = effect_alloc(c, &allocs[i], &a);
+    cred.has_alone = cred.alone = 1;
+    for (uint32_t i = 0; i < count; i++)
+        cred.alone = cred.alone && allocs[i].node != NODE_REMOVED && c->state->nodes[allocs[i].node].exclusive_job == j->job_id;
     cred.fence = c->fence;
     cred.issued_wall_ms = clock_wall_ms();
     cred.expires_wall_ms = cred.issued_wall_ms + CREDENTIAL_LIFE_MS;
@@ -265,8 +268,10 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
 
         switch (e->kind) {
         case EV_JOB_STARTED:
-            if (j)
+            if (j) {
+                mesh_job(c, j, true);       /* its nodes know each other before its first task asks */
                 effect_start(c, j);
+            }
             waits_event(c, e->job_id);
             break;
         case EV_STEP_CREATED:
@@ -285,6 +290,7 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
         case EV_JOB_GONE:
             if (e->kind == EV_JOB_GONE)
                 watch_forget(c, e->job_id);
+            mesh_job(c, j, false);
             waits_event(c, e->job_id);
             if (j && j->array_job_id && j->array_job_id != j->job_id)
                 waits_event(c, j->array_job_id);
@@ -298,15 +304,18 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             joins_look(c);
             nodes_watch(c);
             nodes_configure(c);
+            mesh_configure(c);
             ctl_plan_soon(c);
             break;
         case EV_JOB_CHANGED:
             if (j)
                 watch_limit(c, j);
+            mesh_job(c, j, false);
             ctl_plan_soon(c);
             break;
         case EV_JOB_REQUEUED:
             watch_forget(c, e->job_id);
+            mesh_job(c, NULL, false);
             /* fall through */
         case EV_JOB_SUBMITTED: case EV_NODE_CHANGED:
             ctl_plan_soon(c);

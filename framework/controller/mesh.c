@@ -3,8 +3,11 @@
  *
  * Keys come with registrations and live in the state (node.mesh_*); the address of a node is the plugin's answer to its number. What changes within
  * SETTLE_MS goes out as one message, so that a thousand nodes that start together do not cost a million messages; a node that registers gets the whole
- * table. Nothing here is a secret, and nobody names an address for himself.
+ * table. Where the plugin says SPUR_SWITCH_BY_JOB, a node is told of its circle alone: itself and the nodes that it shares a job with. A job's nodes hear
+ * of each other before its launch, on the same connections, and forget each other after it; what a node was told last is known by its hash, so only
+ * changes are sent. Nothing here is a secret, and nobody names an address for himself.
  */
+#include <sodium.h>
 #include <stdlib.h>
 #include <spur/switch.h>
 
@@ -16,7 +19,9 @@
 struct mesh {
     const struct spur_switch_ops *ops;
     uv_timer_t timer;
-    bool    *is_changed; uint32_t room;     /* by node index */
+    bool    *is_changed; uint32_t room;     /* by node index; by job: this node's circle may have changed */
+    uint64_t *told;                         /* by node index: hash of what its agent was told last; by job only */
+    bool     all_changed;                   /* as if each node stood in is_changed */
 };
 
 void mesh_create(struct ctl *c)
@@ -33,10 +38,33 @@ void mesh_create(struct ctl *c)
 
 void mesh_destroy(struct ctl *c)        /* the loop is closed by now, and its handles with it */
 {
-    if (c->mesh)
+    if (c->mesh) {
         free(c->mesh->is_changed);
+        free(c->mesh->told);
+    }
     free(c->mesh);
     c->mesh = NULL;
+}
+
+static uint32_t mesh_traits(const struct ctl *c)
+{
+    return c->mesh && SPUR_HAS(c->mesh->ops, traits) ? c->mesh->ops->traits(c->sw->self, c->state->node_count) : 0;
+}
+
+bool mesh_wants_alone(const struct ctl *c) { return mesh_traits(c) & SPUR_SWITCH_ALONE; }
+
+static void mesh_room(struct ctl *c)
+{
+    struct mesh *m = c->mesh;
+    uint32_t n = c->state->node_count;
+
+    if (n <= m->room)
+        return;
+    m->is_changed = mem_grow(m->is_changed, n, sizeof *m->is_changed);
+    m->told = mem_grow(m->told, n, sizeof *m->told);
+    memset(m->is_changed + m->room, 0, (n - m->room) * sizeof *m->is_changed);
+    memset(m->told + m->room, 0, (n - m->room) * sizeof *m->told);
+    m->room = n;
 }
 
 /* NULL: it has no place in the mesh. */
@@ -71,6 +99,21 @@ static Wire__MeshNode *mesh_row(struct ctl *c, const struct node *n, struct aren
     return row;
 }
 
+/* Itself and all that it shares a job with. */
+static void mesh_circle(const struct ctl *c, uint32_t node, struct bitmap *out)
+{
+    const struct node *n = &c->state->nodes[node];
+
+    bitmap_set(out, node);
+    for (uint32_t i = 0; i < n->jobs; i++) {
+        const struct job *j = state_job(c->state, n->job_ids[i]);
+
+        for (uint32_t k = 0; j && k < j->alloc_count; k++)
+            if (!j->allocs[k].gone && j->allocs[k].node != NODE_REMOVED)
+                bitmap_set(out, j->allocs[k].node);
+    }
+}
+
 /* All nodes, or those that have changed. */
 static void mesh_table(struct ctl *c, bool whole, Wire__MeshTable *t, struct arena *a)
 {
@@ -86,13 +129,67 @@ static void mesh_table(struct ctl *c, bool whole, Wire__MeshTable *t, struct are
     }
 }
 
+static uint64_t mesh_hash(const Wire__MeshTable *t)
+{
+    crypto_generichash_state h;
+    uint8_t sum[crypto_generichash_BYTES];
+    uint64_t out;
+
+    crypto_generichash_init(&h, NULL, 0, sizeof sum);
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        const Wire__MeshNode *n = t->nodes[i];
+
+        crypto_generichash_update(&h, (const uint8_t *)n->name, strlen(n->name) + 1);
+        crypto_generichash_update(&h, n->key.data, n->key.len);
+        if (n->endpoint)
+            crypto_generichash_update(&h, (const uint8_t *)n->endpoint, strlen(n->endpoint) + 1);
+    }
+    crypto_generichash_final(&h, sum, sizeof sum);
+    memcpy(&out, sum, sizeof out);
+    return out;
+}
+
+/* The circles of the agent's nodes, if they are not what it was told last. */
+static void mesh_tell_circle(struct ctl *c, const struct peer *p, bool again)
+{
+    Wire__MeshTable t;
+    struct bitmap circle = { 0 };
+    struct arena a;
+    uint64_t hash;
+
+    mesh_room(c);
+    bitmap_init(&circle, c->state->node_count);
+    for (uint32_t i = 0; i < p->node_count; i++)
+        mesh_circle(c, p->nodes[i], &circle);
+    arena_init(&a, 0);
+    wire__mesh_table__init(&t);
+    t.has_whole = t.whole = 1;
+    t.nodes = arena_alloc(&a, (c->state->node_count + 1u) * sizeof *t.nodes);
+    for (uint32_t i = 0; i < c->state->node_count; i++) {
+        Wire__MeshNode *row = bitmap_test(&circle, i) ? mesh_row(c, &c->state->nodes[i], &a) : NULL;
+
+        if (row)
+            t.nodes[t.n_nodes++] = row;
+    }
+    hash = mesh_hash(&t);
+    if (again || hash != c->mesh->told[p->nodes[0]])
+        rpc_send(p->conn, WIRE__MESSAGE_TYPE__AGENT_MESH, 0, &t.base);
+    c->mesh->told[p->nodes[0]] = hash;
+    arena_fini(&a);
+    bitmap_fini(&circle);
+}
+
 void mesh_for_agent(struct ctl *c, const struct peer *p)
 {
     Wire__MeshTable t;
     struct arena a;
 
-    if (!c->mesh)
+    if (!c->mesh || !p->node_count)
         return;
+    if (mesh_traits(c) & SPUR_SWITCH_BY_JOB) {
+        mesh_tell_circle(c, p, true);
+        return;
+    }
     arena_init(&a, 0);
     mesh_table(c, true, &t, &a);
     rpc_send(p->conn, WIRE__MESSAGE_TYPE__AGENT_MESH, 0, &t.base);
@@ -103,37 +200,79 @@ static void mesh_tell(uv_timer_t *timer)
 {
     struct ctl *c = timer->data;
     struct mesh *m = c->mesh;
+    bool by_job;
     Wire__MeshTable t;
     struct arena a;
 
     if (!m || c->role != SPUR_STORE_LEADER)
         return;
+    mesh_room(c);
+    by_job = mesh_traits(c) & SPUR_SWITCH_BY_JOB;
     arena_init(&a, 0);
-    mesh_table(c, false, &t, &a);
-    for (uint32_t i = 0; t.n_nodes && i < c->state->node_count; i++) {
-        struct peer *p = nodes_agent(c, i);
+    wire__mesh_table__init(&t);
+    if (!by_job)
+        mesh_table(c, false, &t, &a);
+    for (uint32_t i = 0; (by_job || t.n_nodes) && i < c->state->node_count; i++) {
+        struct peer *p = by_job && !m->all_changed && !m->is_changed[i] ? NULL : nodes_agent(c, i);
 
-        if (p && p->node_count && p->nodes[0] == i)
+        if (p && p->node_count && by_job)
+            mesh_tell_circle(c, p, false);
+        else if (p && p->node_count && p->nodes[0] == i)
             rpc_send(p->conn, WIRE__MESSAGE_TYPE__AGENT_MESH, 0, &t.base);
     }
     memset(m->is_changed, 0, m->room * sizeof *m->is_changed);
+    m->all_changed = false;
     arena_fini(&a);
+}
+
+static void mesh_tell_soon(struct ctl *c)
+{
+    if (!uv_is_active((uv_handle_t *)&c->mesh->timer))
+        uv_timer_start(&c->mesh->timer, mesh_tell, SETTLE_MS, 0);
 }
 
 void mesh_changed(struct ctl *c, uint32_t node)
 {
     struct mesh *m = c->mesh;
+    struct bitmap circle = { 0 };
 
     if (!m)
         return;
-    if (node >= m->room) {
-        m->is_changed = mem_grow(m->is_changed, c->state->node_count, sizeof *m->is_changed);
-        memset(m->is_changed + m->room, 0, (c->state->node_count - m->room) * sizeof *m->is_changed);
-        m->room = c->state->node_count;
-    }
+    mesh_room(c);
     m->is_changed[node] = true;
-    if (!uv_is_active((uv_handle_t *)&m->timer))
-        uv_timer_start(&m->timer, mesh_tell, SETTLE_MS, 0);
+    if (mesh_traits(c) & SPUR_SWITCH_BY_JOB) {
+        bitmap_init(&circle, c->state->node_count);
+        mesh_circle(c, node, &circle);
+        for (uint32_t i = 0; i < c->state->node_count; i++)
+            m->is_changed[i] = m->is_changed[i] || bitmap_test(&circle, i);
+        bitmap_fini(&circle);
+    }
+    mesh_tell_soon(c);
+}
+
+void mesh_job(struct ctl *c, const struct job *j, bool starts)
+{
+    if (!c->mesh || (j && j->alloc_count < 2) || !(mesh_traits(c) & SPUR_SWITCH_BY_JOB))
+        return;
+    mesh_room(c);
+    c->mesh->all_changed = c->mesh->all_changed || !j;
+    for (uint32_t i = 0; j && i < j->alloc_count; i++)
+        if (j->allocs[i].node != NODE_REMOVED)
+            c->mesh->is_changed[j->allocs[i].node] = true;
+    if (starts)
+        mesh_tell(&c->mesh->timer);
+    else
+        mesh_tell_soon(c);
+}
+
+void mesh_configure(struct ctl *c)
+{
+    if (!c->mesh)
+        return;
+    mesh_room(c);
+    if (c->mesh->room)
+        memset(c->mesh->told, 0, c->mesh->room * sizeof *c->mesh->told);
+    mesh_job(c, NULL, false);
 }
 
 void mesh_list(struct ctl *c, Wire__MeshReply *out, struct arena *a)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spur/switch.h - the kind `switch`: the fabric between the nodes of a job (Slurm's SwitchType). ABI 0.2.
+/* spur/switch.h - the kind `switch`: the fabric between the nodes of a job (Slurm's SwitchType). ABI 0.3.
  *
  * Controller side: allot/release hand out what a job needs (addresses, fabric ids) and keep it in an opaque blob that travels with the launch.
  * Node side: node_up when the agent starts, peers when the set changes, job_join before a step of a job starts on the node,
@@ -25,11 +25,24 @@ struct spur_switch_job {
     uint32_t job_id, step_id, attempt, uid;
     const char *const *nodes; uint32_t node_count;      /* of the job, in rank order */
     const void *blob; size_t blob_len;                  /* what allot gave */
+    /* since 0.3 */
+    const struct spur_switch_node *rows; uint32_t row_size;     /* what the host knows of `nodes`, one row each, row_size bytes apart; NULL: nothing */
+    uint32_t flags;                                     /* SPUR_SWITCH_JOB_* */
 };
+#define SPUR_SWITCH_JOB_ALONE 1u                        /* no other job is on its nodes */
 /* What is known of a peer; ages in seconds, -1: never. */
 struct spur_switch_peer { uint32_t size; char name[64], endpoint[80], mesh_addr[64]; int64_t heard_s; uint64_t rx_bytes, tx_bytes; };
-/* The host collects NAME=value pairs for the job's environment. */
-struct spur_switch_env { uint32_t size; void *arg; void (*set)(void *arg, const char *name, const char *value); };
+/* The host collects NAME=value pairs for the job's environment, and (since 0.3) names and addresses for a file like /etc/hosts of the step. */
+struct spur_switch_env {
+    uint32_t size; void *arg;
+    void (*set)(void *arg, const char *name, const char *value);
+    void (*host)(void *arg, const char *addr, const char *name);
+};
+
+/* What `traits` says. */
+#define SPUR_SWITCH_BY_JOB 1u       /* a node hears only of the nodes that it shares a job with, and of itself */
+#define SPUR_SWITCH_NEEDED 2u       /* a node that node_up or peers fails on drains with that reason */
+#define SPUR_SWITCH_ALONE  4u       /* a job that may get several nodes must have them alone; others are refused when they are submitted */
 
 struct spur_switch_ops {
     uint32_t size;
@@ -50,6 +63,8 @@ struct spur_switch_ops {
     int  (*rotate)(void *self, struct spur_switch_node *me, struct spur_error *err);
     /* Node: row i of the peers, as they were when row 0 was asked for; ENOTFOUND behind the last. */
     int  (*peer)(void *self, uint32_t i, struct spur_switch_peer *out, struct spur_error *err);
+    /* since 0.3, optional. Controller and node, on the loop: SPUR_SWITCH_* bits of a cluster with so many nodes; pure, the same everywhere. */
+    uint32_t (*traits)(void *self, uint32_t node_count);
 };
 
 #ifdef __cplusplus

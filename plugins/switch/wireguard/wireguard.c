@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wireguard.c - switch/wireguard: every node of the cluster in one encrypted mesh.
+/* wireguard.c - switch/wireguard: the nodes of the cluster, or of each job, in one encrypted mesh.
  *
  * A node makes its key here and gives away the public half only; the host carries it to the controllers and brings the whole set back (`peers`), from
  * which the interface is set: what has not changed is not touched, so a new node or a rotated key breaks no connection. The interface stays
@@ -30,7 +30,9 @@ struct wireguard {
     char     program[256], endpoint[80], where[80];     /* endpoint: as configured; where: as told to the host */
     struct ip prefix;
     uint16_t keepalive_s;
-    bool     sets_ifname, is_required, goes_down;
+    bool     sets_ifname, is_required, goes_down, is_by_job, is_alone;
+    uint32_t full_mesh;                 /* the largest cluster in which all are each other's peers */
+    char     suffix[64];                /* of names in a job's file of hosts */
     struct device *device;
     uint8_t *secret, public_key[DEVICE_KEY];    /* secret: sodium_malloc, NULL until node_up */
     struct device_peer *peers; size_t peer_count;       /* as the interface was told */
@@ -45,8 +47,9 @@ struct wireguard {
 static int read_options(struct wireguard *w, const struct spur_conf *conf, struct spur_error *err)
 {
     const struct spur_host *h = w->host;
+    const char *mesh = h->conf_text(conf, "mesh"), *alone = h->conf_text(conf, "mesh_isolation"), *suffix = h->conf_text(conf, "host_suffix");
     const char *kind = h->conf_text(conf, "device"), *name = h->conf_text(conf, "interface"), *prefix = h->conf_text(conf, "prefix");
-    long port = h->conf_int(conf, "port"), mtu = h->conf_int(conf, "mtu"), keepalive = h->conf_int(conf, "keepalive");
+    long port = h->conf_int(conf, "port"), mtu = h->conf_int(conf, "mtu"), keepalive = h->conf_int(conf, "keepalive"), full = h->conf_int(conf, "full_mesh");
     struct endpoint e;
 
     if (ip_parse(prefix, &w->prefix) < 0 || (w->prefix.family == AF_INET ? w->prefix.prefix > 30 : w->prefix.prefix > 120))
@@ -62,6 +65,20 @@ static int read_options(struct wireguard *w, const struct spur_conf *conf, struc
     w->config.kind = !strcmp(kind, "kernel") ? DEVICE_KERNEL : !strcmp(kind, "userspace") ? DEVICE_USERSPACE : DEVICE_AUTO;
     if (w->config.kind == DEVICE_AUTO && strcmp(kind, "auto") != 0)
         return spur_fail(err, SPUR_EINVAL, NAME ": device = %s: auto, kernel or userspace", kind);
+    if (strcmp(mesh, "nodes") != 0 && strcmp(mesh, "jobs") != 0)
+        return spur_fail(err, SPUR_EINVAL, NAME ": mesh = %s: nodes (all are each other's peers) or jobs (only the nodes of one job)", mesh);
+    if (strcmp(alone, "none") != 0 && strcmp(alone, "required") != 0)
+        return spur_fail(err, SPUR_EINVAL, NAME ": mesh_isolation = %s: none or required", alone);
+    w->is_by_job = !strcmp(mesh, "jobs");
+    w->is_alone = !strcmp(alone, "required");
+    if (w->is_alone && !w->is_by_job)
+        return spur_fail(err, SPUR_EINVAL, NAME ": mesh_isolation = required needs mesh = jobs: with mesh = nodes each node reaches all others");
+    if (full < 0 || full > 100000)
+        return spur_fail(err, SPUR_EINVAL, NAME ": full_mesh = %ld: 0 to 100000 nodes", full);
+    if (strlen(suffix) >= sizeof w->suffix || suffix[strspn(suffix, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")])
+        return spur_fail(err, SPUR_EINVAL, NAME ": host_suffix = \"%s\": letters, digits, dots and dashes, fewer than %zu", suffix, sizeof w->suffix);
+    w->full_mesh = (uint32_t)full;
+    snprintf(w->suffix, sizeof w->suffix, "%s", suffix);
     snprintf(w->endpoint, sizeof w->endpoint, "%s", h->conf_text(conf, "endpoint"));
     if (*w->endpoint && endpoint_parse(w->endpoint, &e) < 0)
         return spur_fail(err, SPUR_EINVAL, NAME ": endpoint = %s: an address and a port are needed, 192.0.2.7:51871 or [2001:db8::7]:51871", w->endpoint);
@@ -125,13 +142,16 @@ static int wireguard_reload(void *self, const struct spur_conf *conf, struct spu
     if (rc < 0)
         return rc;
     if (strcmp(now.config.name, w->config.name) != 0 || now.config.kind != w->config.kind || now.config.port != w->config.port ||
-        strcmp(now.program, w->program) != 0 || now.config.mtu != w->config.mtu || !ip_equal(&now.prefix, &w->prefix))
-        return spur_fail(err, SPUR_ERESTART, NAME ": another interface, device, port, mtu or prefix");
+        strcmp(now.program, w->program) != 0 || now.config.mtu != w->config.mtu || !ip_equal(&now.prefix, &w->prefix) || now.is_by_job != w->is_by_job ||
+        now.full_mesh != w->full_mesh)
+        return spur_fail(err, SPUR_ERESTART, NAME ": another interface, device, port, mtu, prefix, mesh or full_mesh");
     memcpy(w->endpoint, now.endpoint, sizeof w->endpoint);
     w->keepalive_s = now.keepalive_s;
     w->sets_ifname = now.sets_ifname;
     w->is_required = now.is_required;
     w->goes_down = now.goes_down;
+    w->is_alone = now.is_alone;
+    memcpy(w->suffix, now.suffix, sizeof w->suffix);
     return 0;
 }
 
@@ -366,29 +386,56 @@ static int wireguard_peers(void *self, const struct spur_switch_node *rows, uint
 
 /* ---- jobs ---- */
 
+/* The host's rows are the newest; an older host gives none, then what `peers` brought counts. Copied: the set may change meanwhile. */
+static void job_addr(struct wireguard *w, const struct spur_switch_job *job, uint32_t i, char out[64])
+{
+    struct member key, *m;
+
+    out[0] = '\0';
+    if (SPUR_COVERS(job, row_size) && job->rows) {
+        const struct spur_switch_node *row = (const struct spur_switch_node *)(const void *)((const char *)job->rows + (size_t)i * job->row_size);
+
+        snprintf(out, 64, "%s", row->mesh_addr ? row->mesh_addr : "");
+        return;
+    }
+    snprintf(key.name, sizeof key.name, "%s", job->nodes[i]);
+    pthread_mutex_lock(&w->lock);
+    m = w->member_count ? bsearch(&key, w->members, w->member_count, sizeof key, member_by_name) : NULL;
+    if (m)
+        snprintf(out, 64, "%s", m->addr);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static int job_check(const struct wireguard *w, const struct spur_switch_job *job, struct spur_error *err)
+{
+    if (w->is_alone && job->node_count > 1 && !(SPUR_COVERS(job, flags) && job->flags & SPUR_SWITCH_JOB_ALONE))
+        return spur_fail(err, SPUR_EDENIED, NAME ": mesh_isolation = required: a job of several nodes must have them alone (--exclusive)");
+    return 0;
+}
+
 static int wireguard_job_join(void *self, const struct spur_switch_job *job, const struct spur_switch_env *env, struct spur_error *err)
 {
     struct wireguard *w = self;
-    size_t room = (size_t)job->node_count * sizeof ((struct member *)0)->addr + 1, at = 0;
-    char *list = malloc(room);
+    size_t room = (size_t)job->node_count * 64 + 1, at = 0;
+    char *list, addr[64], name[330];
+    int rc;
 
-    if (!list)
+    if ((rc = job_check(w, job, err)) < 0)
+        return rc;
+    if (!(list = malloc(room)))
         return spur_fail(err, SPUR_ENOMEM, NAME ": out of memory");
     list[0] = '\0';
-    pthread_mutex_lock(&w->lock);
     for (uint32_t i = 0; i < job->node_count; i++) {
-        struct member key, *m;
-
-        snprintf(key.name, sizeof key.name, "%s", job->nodes[i]);
-        m = w->member_count ? bsearch(&key, w->members, w->member_count, sizeof key, member_by_name) : NULL;
-        if (!m && w->is_required) {
-            pthread_mutex_unlock(&w->lock);
+        job_addr(w, job, i, addr);
+        if (!*addr && w->is_required) {
             free(list);
             return spur_fail(err, SPUR_ELATER, NAME ": node %s is not in the mesh, and this cluster's jobs need it", job->nodes[i]);
         }
-        at += (size_t)snprintf(list + at, room - at, "%s%s", i ? "," : "", m ? m->addr : "");
+        at += (size_t)snprintf(list + at, room - at, "%s%s", i ? "," : "", addr);
+        snprintf(name, sizeof name, "%.255s%s", job->nodes[i], w->suffix);
+        if (*addr && SPUR_COVERS(env, host) && env->host)
+            env->host(env->arg, addr, name);
     }
-    pthread_mutex_unlock(&w->lock);
     env->set(env->arg, "SPUR_MESH_ADDRS", list);
     env->set(env->arg, "SPUR_MESH_DEVICE", w->config.name);
     if (w->sets_ifname && w->device) {
@@ -471,7 +518,18 @@ static int wireguard_address(void *self, uint64_t n, char addr[64], struct spur_
     return 0;
 }
 
+static uint32_t wireguard_traits(void *self, uint32_t node_count)
+{
+    const struct wireguard *w = self;
+
+    return (w->is_by_job || node_count > w->full_mesh ? SPUR_SWITCH_BY_JOB : 0) | (w->is_required ? SPUR_SWITCH_NEEDED : 0) | (w->is_alone ? SPUR_SWITCH_ALONE : 0);
+}
+
 static const struct spur_option wireguard_options[] = {
+    { "mesh", SPUR_STRING, "nodes", "who are each other's peers: nodes (all), or jobs (the nodes of a job)" },
+    { "mesh_isolation", SPUR_STRING, "none", "required: with mesh = jobs, a job of several nodes must have them alone" },
+    { "full_mesh", SPUR_INT, "512", "largest cluster in which all nodes are each other's peers; above it, those that share a job" },
+    { "host_suffix", SPUR_STRING, "", "of the nodes' names in a job's file of hosts (SPUR_MESH_HOSTS)" },
     { "prefix", SPUR_STRING, "10.201.0.0/16", "network that the nodes' mesh addresses are taken from" },
     { "interface", SPUR_STRING, "spur0", "name of the interface on each node" },
     { "device", SPUR_STRING, "auto", "kernel, userspace, or auto: the kernel's where it has one" },
@@ -481,13 +539,14 @@ static const struct spur_option wireguard_options[] = {
     { "keepalive", SPUR_INT, "25", "seconds between packets that keep a path open; 0: none" },
     { "endpoint", SPUR_STRING, "", "address:port of this node for the others; unset: its address in the cluster and `port`" },
     { "set_ifname", SPUR_BOOL, "no", "set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME in jobs" },
-    { "required", SPUR_BOOL, "no", "a job starts only on nodes that are in the mesh" },
+    { "required", SPUR_BOOL, "no", "a node that is not in the mesh drains, and no job starts on it" },
     { "down_at_end", SPUR_BOOL, "no", "remove the interface when the daemon ends; running jobs lose it" },
     { 0 } };
 
 static const struct spur_switch_ops wireguard_ops = {
     .size = sizeof wireguard_ops, .node_up = wireguard_node_up, .peers = wireguard_peers, .job_join = wireguard_job_join,
-    .job_leave = wireguard_job_leave, .status = wireguard_status, .address = wireguard_address, .rotate = wireguard_rotate, .peer = wireguard_peer };
+    .job_leave = wireguard_job_leave, .status = wireguard_status, .address = wireguard_address, .rotate = wireguard_rotate, .peer = wireguard_peer,
+    .traits = wireguard_traits };
 
 SPUR_PLUGIN(switch, wireguard, .about = "an encrypted mesh of all nodes", .caps = SPUR_CAP_MAY_BLOCK, .options = wireguard_options,
             .ops = &wireguard_ops, .open = wireguard_open, .reload = wireguard_reload, .close = wireguard_close);
