@@ -183,12 +183,11 @@ static void take_endpoint(const struct nlattr *a, struct device_peer *p)
     if (family == AF_INET && n >= sizeof four) {
         memcpy(&four, mnl_attr_get_payload(a), sizeof four);
         p->endpoint = (struct endpoint){ .ip = { .family = AF_INET, .at.four = four.sin_addr, .prefix = 32 }, .port = ntohs(four.sin_port) };
-        p->has_endpoint = true;
     } else if (family == AF_INET6 && n >= sizeof six) {
         memcpy(&six, mnl_attr_get_payload(a), sizeof six);
         p->endpoint = (struct endpoint){ .ip = { .family = AF_INET6, .at.six = six.sin6_addr, .prefix = 128 }, .port = ntohs(six.sin6_port) };
-        p->has_endpoint = true;
     }
+    p->has_endpoint = p->endpoint.port != 0;
 }
 
 static void take_address(const struct nlattr *list, struct device_peer *p)
