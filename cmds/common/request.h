@@ -45,6 +45,12 @@ struct request {
     const char    *step_out, *step_err, *step_in;   /* as written */
     const char    *mpi, *cpu_bind;
     int            immediate_s;                     /* -1: not asked */
+
+    /* of a terminal (srun --pty, salloc) */
+    bool           pty, interactive, preserve_env, no_shell;
+    enum { BELL_LATE, BELL_ALWAYS, BELL_NEVER } bell;
+    bool           has_kill_command;
+    int            kill_command;                    /* signal for the command of an allocation that was revoked */
 };
 
 /* `command`: one REQUEST_*; rows_out: room of at least request_row_count() rows, which the table then uses. */

@@ -5,6 +5,7 @@
  * Sentences are Slurm's, with the offending value behind them. Numbers that are none exit 1, other bad values 255, as Slurm's
  * commands do: the code SPUR_EINVAL says the former.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -766,6 +767,21 @@ TAKE(threads)           /* -T: threads of srun itself; it has one whatever is as
     return positive("threads", value, INT32_MAX, &n, err);
 }
 
+TAKE_FLAG(no_shell, no_shell)
+TAKE(bell) { R->bell = BELL_ALWAYS; return 0; }
+TAKE(no_bell) { R->bell = BELL_NEVER; return 0; }
+
+TAKE(kill_command)
+{
+    int signal = value ? signal_parse(value) : SIGTERM;
+
+    if (signal <= 0)
+        return invalid("kill-command", value, err);
+    R->has_kill_command = true;
+    R->kill_command = signal;
+    return 0;
+}
+
 /* ---- the table ------------------------------------------------------------------------------------------------------------------------- */
 
 #define B REQUEST_SBATCH
@@ -816,7 +832,7 @@ static const struct request_row rows[] = {
     ROW(B, "ignore-pbs", 0, NONE, NULL, "SBATCH_IGNORE_PBS", NULL, take_ignore_pbs, "do not look at #PBS and #BSUB lines"),
     ROW(B, "input", 'i', VALUE, "FILE", "SBATCH_INPUT", NULL, take_input, "standard input comes from this file"),
     ROW(S, "input", 'i', VALUE, "all|none|N|FILE", NULL, "SLURM_STDINMODE", take_step_input, "who gets srun's input: all tasks, none, task N, or a file"),
-    ROW(A|S, "immediate", 'I', MAY, "SECONDS", NULL, "SLURM_IMMEDIATE", take_immediate, "give up when it cannot start at once, or in time"),
+    ROW(A|S, "immediate", 'I', MAY, "SECONDS", "SALLOC_IMMEDIATE", "SLURM_IMMEDIATE", take_immediate, "give up when it cannot start at once, or in time"),
     ROW(B|A|S, "job-name", 'J', VALUE, "NAME", "SBATCH_JOB_NAME", "SLURM_JOB_NAME", take_job_name, "name of the job"),
     ROW(B|A|S, "kill-on-invalid-dep", 0, VALUE, "yes|no", NULL, NULL, take_kill_on_invalid_dep, "end it when its dependency can never be met"),
     ROW(B|A|S, "licenses", 'L', VALUE, "NAMES", NULL, NULL, take_licenses, NULL),
@@ -874,6 +890,11 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "wckey", 0, VALUE, "NAME", "SBATCH_WCKEY", "SLURM_WCKEY", take_wckey, "workload characterisation key"),
     ROW(B, "wrap", 0, VALUE, "COMMAND", NULL, NULL, take_wrap, "a one-line script of this command"),
 
+    ROW(A, "bell", 0, NONE, NULL, "SALLOC_BELL", NULL, take_bell, "ring the bell when the allocation is there (after 10 s of waiting it rings anyway)"),
+    ROW(A, "no-bell", 0, NONE, NULL, "SALLOC_NO_BELL", NULL, take_no_bell, "never ring"),
+    ROW(A, "kill-command", 'K', MAY, "SIGNAL", "SALLOC_KILL_CMD", NULL, take_kill_command, "what the command gets when the allocation is revoked (SIGHUP for a shell, else SIGTERM)"),
+    ROW(A, "no-shell", 0, NONE, NULL, NULL, NULL, take_no_shell, "run nothing: the job stays until its time limit or scancel"),
+
     ROW(S, "cpu-bind", 0, VALUE, "none|quiet", NULL, "SLURM_CPU_BIND", take_cpu_bind, "binding of tasks to CPUs (tasks share those of the step)"),
     ROW(S, "cpu_bind", 0, VALUE, NULL, NULL, NULL, take_cpu_bind, NULL),
     ROW(S, "disable-status", 'X', NONE, NULL, NULL, "SLURM_DISABLE_STATUS", take_disable_status, "Ctrl-C goes to the tasks at once"),
@@ -908,8 +929,32 @@ static const struct { unsigned who; const char *command, *usage, *refused, *lett
       REFUSED_TWINS("SLURM_") "SLURM_BCAST=bcast SLURM_BURST_BUFFER=bb SLURM_COMPRESS=compress SLURM_CPU_FREQ_REQ=cpu-freq SLURM_EPILOG=epilog "
       "SLURM_PROLOG=prolog SLURM_RESV_PORTS=resv-ports SLURM_SEND_LIBS=send-libs SLURM_TASK_EPILOG=task-epilog SLURM_TASK_PROLOG=task-prolog "
       "SRUN_CONTAINER=container" },
-    { A, "salloc", "Usage: salloc [OPTIONS] [COMMAND [ARGUMENTS ...]]\n", REFUSED_ALL, "S", REFUSED_TWINS("SALLOC_") },
+    { A, "salloc", "Usage: salloc [OPTIONS] [COMMAND [ARGUMENTS ...]]\nGets an allocation and runs the command, or a shell, with its environment; when that has ended, so does the job.\n",
+      REFUSED_ALL "get-user-env x11", "S", REFUSED_TWINS("SALLOC_") },
 };
+
+/* SALLOC_x for SBATCH_x, where Slurm's salloc reads one. */
+static const char *const twins_a[] = {
+    "SALLOC_ACCOUNT", "SALLOC_BELL", "SALLOC_CLUSTERS", "SALLOC_CONSTRAINT", "SALLOC_CPUS_PER_GPU", "SALLOC_DEBUG", "SALLOC_EXCLUSIVE", "SALLOC_GPUS",
+    "SALLOC_GPUS_PER_NODE", "SALLOC_GPUS_PER_TASK", "SALLOC_GPU_BIND", "SALLOC_GRES", "SALLOC_GRES_FLAGS", "SALLOC_HINT", "SALLOC_IMMEDIATE", "SALLOC_KILL_CMD",
+    "SALLOC_MEM_BIND", "SALLOC_MEM_PER_CPU", "SALLOC_MEM_PER_GPU", "SALLOC_MEM_PER_NODE", "SALLOC_NO_BELL", "SALLOC_NO_KILL", "SALLOC_OVERCOMMIT", "SALLOC_PARTITION",
+    "SALLOC_PROFILE", "SALLOC_QOS", "SALLOC_REQ_SWITCH", "SALLOC_RESERVATION", "SALLOC_SIGNAL", "SALLOC_SPREAD_JOB", "SALLOC_THREADS_PER_CORE", "SALLOC_TIMELIMIT",
+    "SALLOC_TRES_BIND", "SALLOC_WAIT_ALL_NODES", "SALLOC_WCKEY",
+};
+
+static const char *twin_a(const char *twin_b)
+{
+    size_t n = twin_b ? strcspn(twin_b, " ") : 0;
+
+    if (n < 8)
+        return NULL;
+    if (strncmp(twin_b, "SALLOC_", 7) == 0)
+        return twin_b;
+    for (size_t i = 0; i < sizeof twins_a / sizeof *twins_a; i++)
+        if (strlen(twins_a[i]) == n && strncmp(twins_a[i] + 7, twin_b + 7, n - 7) == 0)
+            return twins_a[i];
+    return NULL;
+}
 
 size_t request_row_count(void) { return sizeof rows / sizeof *rows; }
 
@@ -921,7 +966,7 @@ void request_table(unsigned command, struct option_row *rows_out, struct option_
         if (!(rows[i].who & command))
             continue;
         rows_out[n] = rows[i].row;
-        rows_out[n++].env = command == S ? rows[i].twin_s : command == B ? rows[i].twin_b : NULL;
+        rows_out[n++].env = command == S ? rows[i].twin_s : command == B ? rows[i].twin_b : twin_a(rows[i].twin_b);
     }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].who == command)

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobenv.h - SLURM_* variables of an allocation, for a command that runs here and not on a node (salloc). */
+#ifndef CMDS_COMMON_JOBENV_H
+#define CMDS_COMMON_JOBENV_H
+
+#include "wire/spur.pb-c.h"
+
+/* Sets them in this process's own environment; those of another job go first. The names are those of a batch script, less what is true on a node only. */
+void job_environment(const Wire__JobInfo *job, const char *cluster);
+
+#endif
