@@ -97,7 +97,7 @@ int admit_report(struct state *s, const Wire__Report *r, const struct spur_ident
     Wire__OpReport *o;
     Wire__Op *op;
 
-    if (!text_fits(r->node) || (r->text && strlen(r->text) > 8192))
+    if (!text_fits(r->node) || !text_fits(r->drain) || (r->text && strlen(r->text) > 8192))
         return deny(out, err, REFUSE_TOO_LONG, "a text of the report");
     if (!n || !speaks_for(s, who, r->node))
         return deny(out, err, REFUSE_DENIED, "host %.64s does not speak for node %.64s", who->host, r->node);

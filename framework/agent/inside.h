@@ -9,6 +9,7 @@
  *     node.c       the connection to the leader                 spool.c      reports on disk until acknowledged
  *     gpus.c       the probe of the GPUs                        health.c     HealthCheckProgram
  *     emulate.c    scripted jobs                                seen.c       fence and attempts, on disk
+ *     hooks.c      Prolog and Epilog
  *     mesh.c       key, peers and state of the switch plugin's mesh
  */
 #ifndef AGENT_INSIDE_H
@@ -36,6 +37,7 @@
 struct agent;
 struct identity;
 struct probe;
+struct programs;
 struct rig;
 
 /* One step of one job on one node, from the launch until its container is empty and that is on disk. */
@@ -56,7 +58,13 @@ struct agent_step {
 };
 
 /* A job whose emptiness the leader waits for. */
-struct ending { uint32_t job_id, attempt; struct ending *next; };
+struct ending {
+    uint32_t job_id, attempt;
+    enum { EPILOG_NONE, EPILOG_RUNS, EPILOG_DONE } epilog;
+    bool     epilog_failed;
+    Wire__JobInfo *job;             /* what the Epilog is told; NULL: nothing is known */
+    struct ending *next;
+};
 
 struct identity {
     struct agent *agent;
@@ -109,6 +117,8 @@ struct agent {
     const char *log_path;           /* -L */
     Wire__Contain *contain;         /* contain.c: what all orders say; NULL: contain/process, without limits */
     struct mesh *mesh;              /* NULL: the switch plugin has none */
+    struct programs *programs;      /* hooks.c; NULL: none has run yet */
+    struct table hooks;             /* job and attempt -> struct hook */
 };
 
 static inline uint64_t step_key(uint32_t job_id, uint32_t step_id) { return (uint64_t)job_id << 32 | step_id; }
@@ -131,6 +141,9 @@ void node_closed(struct agent *a, struct rpc_conn *c, const struct spur_error *w
 
 /* launch.c */
 void launch_take(struct identity *n, const Wire__Launch *l, const uint8_t *bytes, size_t len);
+void launch_begin(struct agent_step *s, const Wire__Launch *l, Wire__Credential *grant);       /* nothing is to be waited for any more: its supervisor gets the order */
+void launch_order_gpus(const struct agent *a, Wire__StepOrder *o);
+void launch_order_free(Wire__StepOrder *o);
 
 /* steps.c */
 struct agent_step *step_find(struct identity *n, uint32_t job_id, uint32_t step_id);
@@ -138,6 +151,7 @@ struct agent_step *step_create(struct identity *n, const Wire__Credential *grant
 void step_linked(struct agent_step *s, int link_fd);        /* a supervisor has been started or found: talk to it */
 void step_end(struct agent_step *s);                        /* nothing of it is alive, and that is said: forget it */
 void steps_kill(struct identity *n, const Wire__Kill *k);
+void steps_endings(struct identity *n);                     /* says GONE of the jobs of which nothing is left */
 void steps_adopt(struct agent *a);                          /* at start: folders of the spool */
 void steps_detach(struct identity *n);                      /* at stop: supervisors keep running */
 bool steps_user_is_here(const struct agent *a, uint32_t uid);

@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include "agent/drop.h"
+#include "agent/hooks.h"
 #include "agent/inside.h"
 #include "agent/supervisor.h"
 #include "rpc/folder.h"
+#include "state/job.h"
 #include "wire/credential.h"
 
 #define GRANT_ARENA_CAP (16u << 20)
@@ -127,7 +129,7 @@ static int hosts_write(struct agent *a, struct agent_step *s, struct joining *x,
     return rc;
 }
 
-static void order_gpus(const struct agent *a, Wire__StepOrder *o)
+void launch_order_gpus(const struct agent *a, Wire__StepOrder *o)
 {
     o->gpus = mem_array(a->gpu_count + 1, sizeof *o->gpus);
     for (uint32_t i = 0; i < a->gpu_count; i++) {
@@ -150,7 +152,7 @@ static void order_gpus(const struct agent *a, Wire__StepOrder *o)
     }
 }
 
-static void order_free(Wire__StepOrder *o)
+void launch_order_free(Wire__StepOrder *o)
 {
     for (size_t i = 0; i < o->n_gpus; i++)
         free(o->gpus[i]);
@@ -197,13 +199,15 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
     o.append = a->set->append;
     o.node_index = index;
     o.host = a->set->host;
-    order_gpus(a, &o);
+    o.task_prolog = a->set->task_prolog;
+    o.task_epilog = a->set->task_epilog;
+    launch_order_gpus(a, &o);
     rc = pool_order(&a->pool, &o, &link, err);
     if (rc == 0)
         step_linked(s, link);
 out:
     str_fini(&x.hosts);
-    order_free(&o);
+    launch_order_free(&o);
     return rc;
 }
 
@@ -225,6 +229,33 @@ static void refuse_unverified(struct identity *n, const Wire__Launch *l, const s
     wire__credential__free_unpacked(c, NULL);
 }
 
+static uint32_t index_of(const struct identity *n, const Wire__Credential *c)
+{
+    uint32_t index = 0;
+
+    while (index < c->n_nodes && strcmp(c->nodes[index]->name, n->name))
+        index++;
+    return index;
+}
+
+void launch_begin(struct agent_step *s, const Wire__Launch *l, Wire__Credential *c)
+{
+    struct identity *n = s->node;
+    struct spur_error err = { 0 };
+    int rc;
+
+    seen_add(&n->agent->seen, c->job_id, c->step_id, c->attempt, node_hash(n), c->expires_wall_ms);
+    if (n->agent->is_emulated) {
+        emulate_launch(s, l);
+    } else if ((rc = start_supervisor(n, s, l, c, index_of(n, c), &err)) < 0) {
+        if (rc == SPUR_ENOSPACE)
+            refuse_for_node(n, c->job_id, c->step_id, c->attempt, err.text);
+        else
+            refuse(n, c->job_id, c->step_id, c->attempt, err.text);
+        step_end(s);
+    }
+}
+
 static void verified(struct identity *n, const Wire__Launch *l)
 {
     struct agent *a = n->agent;
@@ -234,7 +265,6 @@ static void verified(struct identity *n, const Wire__Launch *l)
     struct arena arena;
     struct drop drop;
     gid_t *groups = NULL;
-    uint32_t index = 0;
     int rc;
 
     arena_init(&arena, GRANT_ARENA_CAP);
@@ -245,8 +275,10 @@ static void verified(struct identity *n, const Wire__Launch *l)
         refuse_unverified(n, l, &err);
         goto out;
     }
-    while (index < c->n_nodes && strcmp(c->nodes[index]->name, n->name))
-        index++;
+    if (c->step_id == STEP_EXTERN && !seen_has(&a->seen, c->job_id, SEEN_JOB_OVER, c->attempt, node_hash(n))) {
+        hooks_alloc(n, l, c);
+        goto out;
+    }
     s = step_find(n, c->job_id, c->step_id);
     if (s && s->attempt == c->attempt) {
         answer_again(n, s);
@@ -272,17 +304,9 @@ static void verified(struct identity *n, const Wire__Launch *l)
         refuse_for_node(n, c->job_id, c->step_id, c->attempt, a->spool_fault);
         goto out;
     }
-    seen_add(&a->seen, c->job_id, c->step_id, c->attempt, node_hash(n), c->expires_wall_ms);
     s = step_create(n, c);
-    if (a->is_emulated) {
-        emulate_launch(s, l);
-    } else if ((rc = start_supervisor(n, s, l, c, index, &err)) < 0) {
-        if (rc == SPUR_ENOSPACE)
-            refuse_for_node(n, c->job_id, c->step_id, c->attempt, err.text);
-        else
-            refuse(n, c->job_id, c->step_id, c->attempt, err.text);
-        step_end(s);
-    }
+    if (!hooks_hold(s, l, c))
+        launch_begin(s, l, c);
 out:
     free(groups);
     arena_fini(&arena);

@@ -11,6 +11,8 @@
 
 #define SEEN_JOB_OVER 0xffffffffu       /* as step: the job's attempt has been told GONE: nothing of it may start again */
 
+#define SEEN_PROLOG   0xfffffffeu       /* as step: the job's Prolog has run here */
+
 struct seen_row;
 struct seen {
     int      fence_fd;                  /* -1: memory only */

@@ -134,6 +134,8 @@ const char *settings_autodetect(const struct settings *s)
     return s->emulate_hardware && !s->has_gpu_options ? NULL : s->autodetect;
 }
 
+static char *text_or_null(const char *text) { return text && *text ? mem_copy(text) : NULL; }
+
 int settings_make(const struct config *c, const char *name, const char *emulate, struct settings **out, struct spur_error *err)
 {
     struct settings *s = mem_alloc(sizeof *s);
@@ -188,6 +190,13 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     s->health_states = mem_copy(config_text(c, CONF_HealthCheckNodeState));
     s->health_interval_s = (uint32_t)config_number(c, CONF_HealthCheckInterval);
     s->health_timeout_s = (uint32_t)config_number(c, CONF_HealthCheckTimeout);
+    s->prolog = text_or_null(config_text(c, CONF_Prolog));
+    s->epilog = text_or_null(config_text(c, CONF_Epilog));
+    s->task_prolog = text_or_null(config_text(c, CONF_TaskProlog));
+    s->task_epilog = text_or_null(config_text(c, CONF_TaskEpilog));
+    s->prolog_timeout_s = config_hook_timeout_s(c, CONF_PrologTimeout);
+    s->epilog_timeout_s = config_hook_timeout_s(c, CONF_EpilogTimeout);
+    s->hooks_serial = config_has_word(c, CONF_PrologFlags, "Serial");
     s->gpu_deadline_s = (uint32_t)c->settings[SETTING_gpu_deadline].number;
     s->gpu_interval_s = (uint32_t)c->settings[SETTING_gpu_interval].number;
     for (size_t i = 0; i < c->section_count; i++)
@@ -238,6 +247,10 @@ void settings_free(struct settings *s)
     free(s->sw);
     free(s->gres_types);
     free(s->emulate_topology);
+    free(s->prolog);
+    free(s->epilog);
+    free(s->task_prolog);
+    free(s->task_epilog);
     free(s->health_program);
     free(s->health_states);
     free(s->autodetect);

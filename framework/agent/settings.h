@@ -22,6 +22,10 @@ struct settings {
     bool     append, emulate_hardware;
     char    *health_program, *health_states;    /* HealthCheckProgram, NULL: none; HealthCheckNodeState */
     uint32_t health_interval_s, health_timeout_s;
+    char    *prolog, *epilog;                   /* a line each, or a pattern; NULL: none */
+    char    *task_prolog, *task_epilog;
+    uint32_t prolog_timeout_s, epilog_timeout_s;
+    bool     hooks_serial;
     uint32_t gpu_deadline_s, gpu_interval_s;
     char    *autodetect;                /* AutoDetect= of gres.conf for the first node: "nvml", "full"; NULL: none, or off */
     bool     has_gpu_options;           /* spur.conf has a section for a gpu plugin */

@@ -23,6 +23,7 @@
 #include "agent/configless.h"
 #include "agent/gpus.h"
 #include "agent/health.h"
+#include "agent/hooks.h"
 #include "agent/inside.h"
 #include "agent/probe.h"
 #include "agent/task.h"
@@ -218,6 +219,7 @@ static void agent_stop(struct agent *a)
     }
     gpus_stop(a);
     health_stop(a);
+    hooks_stop(a);
     uv_close((uv_handle_t *)&a->gpu_timer, NULL);
     for (size_t i = 0; i < sizeof a->signals / sizeof *a->signals; i++)
         uv_close((uv_handle_t *)&a->signals[i], NULL);
@@ -308,6 +310,7 @@ static int agent_start(struct agent *a, const struct config *cfg, bool clean, st
     a->count = hostlist_count(a->set->names);
     if ((rc = open_plugins(a, cfg, err)) < 0 || (rc = open_spool(a, clean, err)) < 0)
         return rc;
+    table_init(&a->hooks);
     watch_signals(a);
     a->rpc = rpc_create(a->loop, a->set->cluster, loader_ops(a->auth), a->auth->self, loader_can(a->auth, SPUR_CAP_MAY_BLOCK), &rpc_callbacks, a);
     a->nodes = mem_array(a->count, sizeof *a->nodes);

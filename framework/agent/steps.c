@@ -2,8 +2,8 @@
 /* steps.c - what runs on this node: steps, the links to their supervisors, kills, adoption after a restart.
  *
  * A step is known from its launch until its container is empty and both reports (ENDED, GONE of the step) are durable; then its folder goes.
- * GONE of a job, which frees its resources, is said only when the leader has asked for the end (KILL until_empty) and no step of the job is
- * left. A supervisor that vanishes without its last word has been killed: its tasks' sessions are killed by the agent, and the step ends
+ * GONE of a job, which frees its resources, is said only when the leader has asked for the end (KILL until_empty), no step of the job is
+ * left and its Epilog has run. A supervisor that vanishes without its last word has been killed: its tasks' sessions are killed by the agent, and the step ends
  * with what its state file says, or with signal 9.
  */
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "agent/container.h"
+#include "agent/hooks.h"
 #include "agent/inside.h"
 #include "agent/supervisor.h"
 #include "client/link.h"
@@ -77,23 +78,34 @@ static const struct agent_step *any_of_job(const struct identity *n, uint32_t jo
     return NULL;
 }
 
-static void say_gone(struct identity *n, uint32_t job_id, uint32_t attempt)
+static void say_gone(struct identity *n, const struct ending *e)
 {
-    seen_add(&n->agent->seen, job_id, SEEN_JOB_OVER, attempt, node_hash(n), clock_wall_ms() + KEEP_OVER_MS);
-    node_report_text(n, WIRE__REPORT__KIND__GONE, job_id, 0, attempt, 0, NULL);
+    Wire__Report r = WIRE__REPORT__INIT;
+
+    seen_add(&n->agent->seen, e->job_id, SEEN_JOB_OVER, e->attempt, node_hash(n), clock_wall_ms() + KEEP_OVER_MS);
+    hooks_forget(n, e->job_id, e->attempt);
+    r.node = (char *)(uintptr_t)n->name;
+    r.kind = WIRE__REPORT__KIND__GONE;
+    r.job_id = e->job_id;
+    r.attempt = e->attempt;
+    r.has_wall_ms = 1;
+    r.wall_ms = clock_wall_ms();
+    r.drain = (char *)(uintptr_t)(e->epilog_failed ? "Epilog error" : NULL);
+    node_report(n, &r, NULL, NULL);
 }
 
-static void endings_check(struct identity *n)
+void steps_endings(struct identity *n)
 {
     struct ending **at = &n->endings, *e;
 
     while ((e = *at)) {
-        if (any_of_job(n, e->job_id, e->attempt)) {
+        if (any_of_job(n, e->job_id, e->attempt) || !hooks_over(n, e)) {
             at = &e->next;
             continue;
         }
         *at = e->next;
-        say_gone(n, e->job_id, e->attempt);
+        say_gone(n, e);
+        wire__job_info__free_unpacked(e->job, NULL);
         free(e);
     }
 }
@@ -298,7 +310,7 @@ void step_end(struct agent_step *s)
     if (s->folder[0] && folder_remove(a->spool_fd, s->folder, &err) < 0)
         log_line(SPUR_LOG_WARN, "%s: %s", n->name, err.text);
     free(s);
-    endings_check(n);
+    steps_endings(n);
 }
 
 static Wire__StepState *state_read(struct agent *a, const char *folder)
@@ -397,6 +409,18 @@ static void kill_step(struct agent_step *s, const Wire__Kill *k)
     }
 }
 
+static Wire__JobInfo *job_copy(const Wire__JobInfo *job)
+{
+    size_t n = wire__job_info__get_packed_size(job);
+    uint8_t *bytes = mem_alloc(n + 1);
+    Wire__JobInfo *copy;
+
+    wire__job_info__pack(job, bytes);
+    copy = wire__job_info__unpack(NULL, n, bytes);
+    free(bytes);
+    return copy;
+}
+
 void steps_kill(struct identity *n, const Wire__Kill *k)
 {
     struct spur_error err = { 0 };
@@ -418,10 +442,14 @@ void steps_kill(struct identity *n, const Wire__Kill *k)
             e = mem_alloc(sizeof *e);
             e->job_id = k->job_id;
             e->attempt = k->attempt;
+            if (seen_has(&n->agent->seen, k->job_id, SEEN_JOB_OVER, k->attempt, node_hash(n)))
+                e->epilog = EPILOG_DONE;        /* asked again because its GONE is still on its way */
+            else if (k->job && n->agent->set->epilog)
+                e->job = job_copy(k->job);
             e->next = n->endings;
             n->endings = e;
         }
-        endings_check(n);
+        steps_endings(n);
     }
 }
 

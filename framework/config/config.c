@@ -141,7 +141,8 @@ static const struct { enum config_key key; const char *value; enum config_effect
 /* Lists of which only some words act: those words, blank-separated, and what the others are. */
 static const struct { enum config_key key; const char *acting; } word_notes[] = {
     { CONF_SchedulerParameters, "bf_window bf_resolution bf_interval bf_max_job_test bf_max_job_start bf_job_part_count_reserve bf_continue kill_invalid_depend "
-      "max_script_size max_switch_wait" },
+      "max_script_size max_switch_wait nohold_on_prolog_fail" },
+    { CONF_PrologFlags, "Alloc DeferBatch ForceRequeueOnFail NoHold Serial" },
     { CONF_DependencyParameters, "kill_invalid_depend" },
     { CONF_SlurmctldParameters, "enable_configless" },
     { CONF_SlurmdParameters, "config_overrides" },
@@ -625,6 +626,15 @@ const char *config_word_value(const struct config *c, enum config_key k, const c
             return buf;
         }
     return NULL;
+}
+
+#define TIMEOUT_NONE 65534      /* as Slurm shows a time that is not set */
+
+uint32_t config_hook_timeout_s(const struct config *c, enum config_key k)
+{
+    int64_t own = config_number(c, k), both = config_number(c, CONF_PrologEpilogTimeout), s = c->values[k].is_set ? own : both;
+
+    return s > 0 && s < TIMEOUT_NONE ? (uint32_t)s : CONFIG_HOOK_LONGEST_S;
 }
 
 const struct config_node *config_node_find(const struct config *c, const char *name)

@@ -191,6 +191,9 @@ const char *config_spur_section(const struct config *c, const char *plugin, unsi
 bool config_has_word(const struct config *c, enum config_key k, const char *word);
 /* Value of "word=VALUE" inside a list value, or NULL; copied into buf. */
 const char *config_word_value(const struct config *c, enum config_key k, const char *word, char *buf, size_t len);
+/* Seconds that a hook has: of PrologTimeout or EpilogTimeout, else PrologEpilogTimeout, else CONFIG_HOOK_LONGEST_S: none is waited for for ever. */
+#define CONFIG_HOOK_LONGEST_S 3600u
+uint32_t config_hook_timeout_s(const struct config *c, enum config_key k);
 const struct config_node *config_node_find(const struct config *c, const char *name);
 const struct config_partition *config_partition_find(const struct config *c, const char *name);
 ptrdiff_t config_default_partition(const struct config *c);     /* index, -1: none */

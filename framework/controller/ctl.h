@@ -33,6 +33,7 @@ struct blobs;
 struct fetch;
 struct names;
 struct waits;
+struct hooks;
 struct group;
 struct mesh;
 struct query;
@@ -71,6 +72,7 @@ struct ctl {
     struct fetch   *fetch;
     struct names   *names;
     struct waits   *waits;
+    struct hooks   *hooks;
     struct mesh    *mesh;               /* NULL: the switch plugin has none */
     struct query   *waiting;            /* reads that wait for an entry */
     struct table    watches;            /* job id -> struct watch* */
@@ -166,6 +168,16 @@ void effects_reemit(struct ctl *c);             /* a new leader, a node that cam
 void effects_for_agent(struct ctl *c, const struct peer *p);
 void effect_warn(struct ctl *c, const struct job *j, int signal, bool batch_only);
 void effects_alarm(struct ctl *c, int kind, uint64_t id);
+void effect_prolog(struct ctl *c, const struct job *j, uint32_t rank);  /* PrologFlags=Alloc: the Prolog of this node runs now */
+
+/* hooks.c: PrologSlurmctld, EpilogSlurmctld. */
+void hooks_create(struct ctl *c);
+void hooks_close(struct ctl *c);                /* while the loop still turns */
+void hooks_destroy(struct ctl *c);
+bool hooks_started(struct ctl *c, const struct job *j);         /* runs what stands before the launch; true: it has to wait */
+bool hooks_alloc_runs(const struct ctl *c);                     /* nodes run their Prolog when a job is given them */
+void hooks_killed(struct ctl *c, const struct job *j);
+void hooks_alarm(struct ctl *c, uint32_t job_id, uint32_t attempt);
 /* Asks for a plan pass in this turn of the loop. */
 void ctl_plan_soon(struct ctl *c);
 void ctl_plan(struct ctl *c);
@@ -211,7 +223,7 @@ void waits_forget(struct ctl *c, uint64_t conn);
 void waits_move(struct ctl *c);                 /* this controller leads no more: each is told who does */
 
 /* alarms.c: one heap of deadlines; what rang is checked by its handler, so that stale ones cost nothing. */
-enum alarm_kind { ALARM_JOB_LIMIT, ALARM_LAUNCH, ALARM_KILL_AGAIN, ALARM_NODE_SILENT, ALARM_PURGE };
+enum alarm_kind { ALARM_JOB_LIMIT, ALARM_LAUNCH, ALARM_KILL_AGAIN, ALARM_NODE_SILENT, ALARM_PURGE, ALARM_HOOK };
 void alarms_create(struct ctl *c);
 void alarms_destroy(struct ctl *c);
 void alarms_clear(struct ctl *c);               /* none rings any more */

@@ -15,9 +15,11 @@
 
 static int64_t launch_deadline_ms(const struct ctl *c)
 {
-    int64_t s = config_number(c->state->config, CONF_BatchStartTimeout);
+    const struct config *cfg = c->state->config;
+    int64_t s = config_number(cfg, CONF_BatchStartTimeout);
+    const char *prolog = config_text(cfg, CONF_Prolog);
 
-    return (s > 0 ? s : 10) * 1000;
+    return ((s > 0 ? s : 10) + (prolog && *prolog ? config_hook_timeout_s(cfg, CONF_PrologTimeout) : 0)) * 1000;
 }
 
 /* ---- launch ------------------------------------------------------------------------------------------------------------ */
@@ -76,8 +78,8 @@ static bool effect_lacks_blob(struct ctl *c, const struct job *j, const struct s
     return (j->has_script && !blobs_has(c, j->script_hash)) || (j->has_env && !blobs_has(c, j->env_hash));
 }
 
-/* Sends one step (or the batch script, st NULL) of a job to one of its nodes. Nodes that are not connected get it when they register. */
-static void effect_launch(struct ctl *c, const struct job *j, const struct step *st, uint32_t rank)
+/* Sends one step (or the batch script, st NULL; or its Prolog alone) of a job to one of its nodes. Nodes that are not connected get it when they register. */
+static void effect_send(struct ctl *c, const struct job *j, const struct step *st, uint32_t rank, bool is_prolog)
 {
     const struct node_alloc *allocs = st ? st->allocs : j->allocs;
     uint32_t count = st ? st->alloc_count : j->alloc_count;
@@ -90,7 +92,7 @@ static void effect_launch(struct ctl *c, const struct job *j, const struct step 
 
     if (!agent)
         return;
-    if (effect_lacks_blob(c, j, st)) {      /* after the fetch everything that is not confirmed is sent again */
+    if (!is_prolog && effect_lacks_blob(c, j, st)) {      /* after the fetch everything that is not confirmed is sent again */
         fetch_blobs(c);
         return;
     }
@@ -104,13 +106,13 @@ static void effect_launch(struct ctl *c, const struct job *j, const struct step 
             l.node_rank = i;
     if (st) {
         l.step = st->spec;
-    } else if (j->has_script) {
+    } else if (j->has_script && !is_prolog) {
         l.script.data = (uint8_t *)(uintptr_t)blobs_get(c, j->script_hash, &l.script.len);
         l.has_script = l.script.data != NULL;
         if (l.has_script)
             l.script.data = arena_copy_bytes(&a, l.script.data, l.script.len);
     }
-    if (st ? st->has_env : j->has_env) {
+    if (!is_prolog && (st ? st->has_env : j->has_env)) {
         l.env.data = (uint8_t *)(uintptr_t)blobs_get(c, st ? st->env_hash : j->env_hash, &l.env.len);
         l.has_env = l.env.data != NULL;
     }
@@ -118,7 +120,7 @@ static void effect_launch(struct ctl *c, const struct job *j, const struct step 
 
     cred.cluster = (char *)(uintptr_t)config_text(c->state->config, CONF_ClusterName);
     cred.job_id = j->job_id;
-    cred.step_id = st ? st->step_id : STEP_BATCH;
+    cred.step_id = is_prolog ? STEP_EXTERN : st ? st->step_id : STEP_BATCH;
     cred.attempt = j->attempt;
     cred.uid = j->uid;
     cred.gid = j->gid;
@@ -154,8 +156,15 @@ static void effect_launch(struct ctl *c, const struct job *j, const struct step 
     arena_fini(&a);
 }
 
+static void effect_launch(struct ctl *c, const struct job *j, const struct step *st, uint32_t rank) { effect_send(c, j, st, rank, false); }
+void effect_prolog(struct ctl *c, const struct job *j, uint32_t rank) { effect_send(c, j, NULL, rank, true); }
+
 static void effect_start(struct ctl *c, const struct job *j)
 {
+    if (hooks_started(c, j)) {
+        watch_limit(c, j);
+        return;
+    }
     c->starts++;
     if (j->is_batch && j->alloc_count) {
         effect_launch(c, j, NULL, 0);
@@ -184,24 +193,33 @@ static void kill_fill(struct ctl *c, const struct job *j, Wire__Kill *k, int sig
     k->signal = (uint32_t)signal;
 }
 
-static void kill_empty(struct ctl *c, const struct job *j, Wire__Kill *k)
+/* The arena holds what the Epilog is told of the job. */
+static void kill_empty(struct ctl *c, const struct job *j, Wire__Kill *k, struct arena *a)
 {
+    const char *epilog = config_text(c->state->config, CONF_Epilog);
+
     kill_fill(c, j, k, 15);
     k->has_kill_wait_s = k->has_until_empty = 1;
     k->kill_wait_s = (uint32_t)config_number(c->state->config, CONF_KillWait);
     k->until_empty = 1;
+    if (epilog && *epilog)
+        k->job = job_info(c->state, j, ~UINT64_C(0), clock_wall_ms() / 1000, a);
     k->why = (char *)(uintptr_t)(j->flags & (JOB_FLAG_REQUEUE | JOB_FLAG_REQUEUE_HOLD) ? "JOB REQUEUE" : j->state == JOB_TIMEOUT ? "TIME LIMIT" :
                                  j->state == JOB_PREEMPTED ? "PREEMPTION" : j->state == JOB_NODE_FAIL ? "NODE FAILURE" : NULL);
 }
 
 static void effect_kill(struct ctl *c, const struct job *j)
 {
+    struct arena a;
     Wire__Kill k;
 
-    kill_empty(c, j, &k);
+    arena_init(&a, 0);
+    kill_empty(c, j, &k, &a);
     for (uint32_t i = 0; i < j->alloc_count; i++)
         if (!j->allocs[i].gone)
             effect_kill_on(c, j->allocs[i].node, &k);
+    arena_fini(&a);
+    hooks_killed(c, j);
     watch_kill(c, j);
 }
 
@@ -474,6 +492,9 @@ void effects_alarm(struct ctl *c, int kind, uint64_t id)
                 alarm_set(c, c->purge_after_ms - clock_boot_ms() + 1, ALARM_PURGE, 0);
         }
         break;
+    case ALARM_HOOK:
+        hooks_alarm(c, (uint32_t)(id >> 32), (uint32_t)id);
+        break;
     default:
         break;
     }
@@ -498,15 +519,22 @@ static void effects_again(struct ctl *c, const struct job *j, uint32_t rank)
     uint32_t node = j->allocs[rank].node;
 
     if (j->flags & JOB_FLAG_COMPLETING) {
+        struct arena a;
         Wire__Kill k;
 
-        kill_empty(c, j, &k);
+        arena_init(&a, 0);
+        kill_empty(c, j, &k, &a);
         effect_kill_on(c, node, &k);
+        arena_fini(&a);
         return;
     }
     if (j->state != JOB_RUNNING)
         return;
-    if (j->is_batch && rank == 0 && !j->allocs[0].started) {
+    if (j->awaits & AWAITS_PROLOG_CTLD)
+        return;
+    if (!j->allocs[rank].ready && hooks_alloc_runs(c))
+        effect_prolog(c, j, rank);
+    if (j->is_batch && rank == 0 && !j->allocs[0].started && !j->awaits) {
         effect_launch(c, j, NULL, 0);
         watch_launch(c, j, launch_deadline_ms(c));
     }

@@ -620,6 +620,7 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     proposer_create(c);
     waits_create(c);
     mesh_create(c);
+    hooks_create(c);
     names_create(c);
     uv_prepare_init(c->loop, &c->flush);
     uv_idle_init(c->loop, &c->again);
@@ -648,6 +649,7 @@ static void ctl_free(struct ctl *c)
     proposer_destroy(c);
     waits_destroy(c);
     mesh_destroy(c);
+    hooks_destroy(c);
     names_destroy(c);
     blobs_destroy(c);
     plan_destroy(c->plan);
@@ -740,6 +742,7 @@ int spurctld_main(int argc, char **argv)
     daemon_ready();
     uv_run(&loop, UV_RUN_DEFAULT);
     c->store_ops->stop(c->store->self);
+    hooks_close(c);
     uv_walk(&loop, stop_close, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     if (!o.foreground && *pid)

@@ -83,7 +83,7 @@ static bool wait_try(struct ctl *c, const struct wait *w)
         return true;
     }
     if (w->until == WIRE__WAIT_REQUEST__UNTIL__STARTED)
-        is_due = j->state != JOB_PENDING;
+        is_due = j->state != JOB_PENDING && !(j->state == JOB_RUNNING && j->flags & JOB_FLAG_CONFIGURING);
     else if (j->array)
         is_due = bitmap_count(&j->array->ended) >= j->array->task_count;
     else

@@ -52,7 +52,7 @@ struct applied {
 
 /* The feature level of this program: what its apply understands. An operation of a higher level than that of every voter is not proposed, for the ones that do
  * not know it would leave it out (state_op_level). Raised with each new kind of operation, or a new field that changes what an old one does. */
-#define STATE_LEVEL 1
+#define STATE_LEVEL 2
 uint32_t state_op_level(const Wire__Op *op);
 
 int  apply(struct state *s, uint64_t index, const Wire__Entry *entry, struct arena *arena, struct applied *out);
@@ -80,6 +80,9 @@ Wire__StepInfo *step_info(const struct state *s, const struct job *j, const stru
 #define JOB_FIELD_LAYOUT 16u    /* cpus_per_node, tasks_per_node */
 #define JOB_FIELD_TEXTS  32u    /* reason_text, dependency, why_there, sched_nodes, group, qos */
 #define JOB_FIELD_BARE   64u    /* alone: ids, tasks, state, flags, user id, partition, priority and start, and nothing else */
+
+/* What a prolog or epilog finds in its environment. context: SLURM_SCRIPT_CONTEXT, "prolog_slurmd". hookenv.c */
+void hook_environment(const Wire__JobInfo *job, const char *context, bool is_epilog, void (*set)(void *arg, const char *name, const char *value), void *arg);
 
 /* Ids as users write them: "12", "12_3", "12_[1-4,7]". tasks: NULL when the whole job is meant. */
 int  job_id_parse(const char *text, uint32_t *job_id, struct bitmap *tasks, bool *has_tasks, struct spur_error *err);

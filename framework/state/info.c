@@ -340,7 +340,7 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
         }
     }
     if (fields & JOB_FIELD_TEXTS) {
-        m->reason_text = pending ? j->advice_text : j->reason_text;
+        m->reason_text = pending && j->reason != REASON_JobLaunchFailure ? j->advice_text : j->reason_text;
         m->group = j->group;
         m->qos = spec ? spec->qos : NULL;       /* unpacking the spec for it alone would cost more than the rest of the row */
         m->why_there = j->why_there;

@@ -348,7 +348,7 @@ bool job_eligible(const struct state *s, const struct job *j, int64_t wall_now_s
     if (j->state != JOB_PENDING)
         return *why = REASON_None, false;
     if (j->held_by_admin || j->held_by_user) {
-        *why = j->reason == REASON_JobHoldMaxRequeue ? REASON_JobHoldMaxRequeue : j->held_by_admin ? REASON_JobHeldAdmin : REASON_JobHeldUser;
+        *why = j->reason == REASON_JobHoldMaxRequeue || j->reason == REASON_JobLaunchFailure ? (enum job_reason)j->reason : j->held_by_admin ? REASON_JobHeldAdmin : REASON_JobHeldUser;
         return false;
     }
     if (j->dep_count && !dependency_holds(j, wall_now_s, &never, &from)) {

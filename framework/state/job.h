@@ -80,7 +80,13 @@ struct node_alloc {                 /* what a job holds on one node */
     struct gres_alloc *gres; uint32_t gres_count;
     bool     gone;                  /* the agent has said that nothing of the job is alive there: resources are free */
     bool     started;
+    bool     ready;                 /* its Prolog has run (PrologFlags=Alloc) */
 };
+
+/* What of the site's hooks a job waits for: before its launch it is CONFIGURING, after its end COMPLETING (hooks.c). */
+#define AWAITS_PROLOG_CTLD 0x1u     /* PrologSlurmctld */
+#define AWAITS_PROLOGS     0x2u     /* the Prolog of each of its nodes */
+#define AWAITS_EPILOG_CTLD 0x4u     /* EpilogSlurmctld */
 
 #define NODE_REMOVED UINT32_MAX
 
@@ -123,6 +129,7 @@ struct job {
     bool     kill_pending;          /* limit passed or cancelled: agents have been told */
     bool     exclusive;             /* holds its nodes whole */
     bool     no_kill, kill_invalid_dep, keep_invalid_dep;  /* out of spec; the last two: --kill-on-invalid-dep=yes, =no, neither */
+    uint8_t  awaits;                /* AWAITS_* */
     uint16_t reason;                /* set by apply: held, ended, ... */
     uint16_t advice;                /* REASON_* of the last plan pass; leader only, in no snapshot and no digest */
     uint32_t uid, gid, group_count;

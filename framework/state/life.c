@@ -51,6 +51,8 @@ void job_kill_event(struct doing *d, const struct job *j)
 
 static bool job_is_empty(const struct job *j)
 {
+    if (j->awaits & AWAITS_EPILOG_CTLD)
+        return false;
     for (uint32_t i = 0; i < j->alloc_count; i++)
         if (!j->allocs[i].gone)
             return false;
@@ -98,8 +100,10 @@ static void job_end(struct doing *d, struct job *j, const struct job_rule *rule,
     text_set(&j->reason_text, detail ? detail->text : NULL);
     j->flags &= ~(JOB_FLAG_REQUEUE | JOB_FLAG_REQUEUE_HOLD | JOB_FLAG_CONFIGURING);
     j->kill_pending = true;
-    if (rule->next == PHASE_COMPLETING)
+    if (rule->next == PHASE_COMPLETING) {
+        hooks_end(s, j);
         job_completing(s, j);
+    }
     tell(d, EV_JOB_ENDED, j);
 }
 
@@ -140,10 +144,11 @@ static void job_again(struct doing *d, struct job *j)
     text_set(&j->why_there, NULL);
     text_set(&j->leaves, NULL);
     j->has_share = false;
-    text_set(&j->reason_text, NULL);
+    text_set(&j->reason_text, j->reason == REASON_JobLaunchFailure ? "launch failed requeued held" : NULL);
     steps_drop(d, j);
     j->next_step = 0;
-    if (j->reason != REASON_JobHoldMaxRequeue)
+    j->awaits = 0;
+    if (j->reason != REASON_JobHoldMaxRequeue && j->reason != REASON_JobLaunchFailure)
         j->reason = REASON_None;
     if (j->flags & JOB_FLAG_REQUEUE_HOLD)
         j->held_by_user = true;
@@ -189,6 +194,8 @@ int job_happens(struct doing *d, struct job *j, enum job_happening what, const s
         dependency_notify(d, j);
     }
     if (rule->effects & EFFECT_ASK) {
+        if (phase != PHASE_REQUEUEING)
+            hooks_end(d->s, j);
         j->flags |= JOB_FLAG_REQUEUE;
         job_completing(d->s, j);
         j->kill_pending = true;
@@ -214,6 +221,11 @@ void job_node_gone(struct doing *d, struct job *j, uint32_t i)
     if (j->allocs[i].gone)
         return;
     alloc_free(d, j, i);
+    job_emptied(d, j);
+}
+
+void job_emptied(struct doing *d, struct job *j)
+{
     if (job_is_empty(j))
         job_happens(d, j, JOB_EMPTY_, NULL);    /* a job that still runs elsewhere in name only is not ended by this: ESTALE */
 }
@@ -333,5 +345,6 @@ int job_start(struct doing *d, struct job *j, const Wire__OpStart *o, struct nod
     j->kill_pending = false;
     dependency_started(j);
     job_print_nodes(s, j);
+    hooks_begin(s, j);
     return job_happens(d, j, JOB_START_, NULL);
 }

@@ -69,6 +69,7 @@ static Wire__SnapAlloc **allocs_pack(const struct state *s, const struct node_al
         m->alloc = alloc_to_wire(s, a, arena);
         PUT(m, gone, a->gone);
         PUT(m, started, a->started);
+        PUT(m, ready, a->ready);
         PUT(m, lost, a->node == NODE_REMOVED);
         PUT(m, core_bits, (uint32_t)a->cores.bits);
         m->has_threads = a->threads != NULL;
@@ -99,6 +100,7 @@ static bool allocs_unpack(struct state *s, Wire__SnapAlloc *const *list, size_t 
         a->mem_mib = w->mem_mib;
         a->gone = m->gone;
         a->started = m->started;
+        a->ready = m->ready;
         words_take(&a->cores, m->core_bits, w->n_cores, w->cores);
         if (m->has_threads) {
             if (m->threads.len != bitmap_count(&a->cores))
@@ -342,6 +344,7 @@ Wire__SnapJob *job_pack(const struct state *s, const struct job *j, struct arena
     PUT(m, kill_pending, j->kill_pending);
     PUT(m, ntasks, j->ntasks);
     PUT(m, exclusive, j->exclusive);
+    PUT(m, awaits, j->awaits);
     return m;
 }
 
@@ -408,6 +411,7 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m, struct arena *ar
     j->kill_pending = m->kill_pending;
     j->ntasks = m->ntasks;
     j->exclusive = m->exclusive;
+    j->awaits = (uint8_t)m->awaits;
     j->has_script = m->has_script_hash && m->script_hash.len == 32;
     if (j->has_script)
         j->script_hash = m->script_hash.data;     /* lent until job_enter() */

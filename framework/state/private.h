@@ -94,6 +94,7 @@ int  job_start(struct doing *d, struct job *j, const Wire__OpStart *o, struct no
 void job_node_gone(struct doing *d, struct job *j, uint32_t alloc_index);   /* nothing of the job is alive there: frees it, ends COMPLETING with the last one */
 void job_broken_on(struct doing *d, struct job *j, uint32_t alloc_index, const char *why);    /* it cannot go on there, but is alive: ended, then as after a loss */
 void job_lost_on(struct doing *d, struct job *j, uint32_t alloc_index, const char *why);      /* the node has died under it */
+void job_emptied(struct doing *d, struct job *j);               /* ends COMPLETING if nothing is left to wait for */
 void job_print_nodes(struct state *s, struct job *j);
 void job_kill_event(struct doing *d, const struct job *j);
 
@@ -179,6 +180,13 @@ void name_enter(struct state *s, struct job *j);
 void name_leave(struct state *s, struct job *j);
 void name_moved(struct doing *d, struct job *j);                /* it has started, ended or come back */
 
+/* hooks.c */
+void hooks_begin(const struct state *s, struct job *j);         /* it starts: what it has to wait for */
+void hooks_end(const struct state *s, struct job *j);           /* it has ended or is requeued, and held nodes */
+void hooks_ready(struct doing *d, struct job *j, struct node_alloc *a);         /* the Prolog of this node has run */
+bool hooks_report(struct doing *d, struct job *j, struct node_alloc *a, const Wire__Report *r);     /* LAUNCH_FAILED by a Prolog: true when that was it */
+void hooks_drain(struct doing *d, struct node *n, const char *reason);
+
 /* token.c, blob.c */
 struct token *token_find(const struct state *s, const uint8_t bytes[16]);
 void token_add(struct state *s, const uint8_t bytes[16], int64_t born_wall_ms, uint32_t job_id, uint32_t step_id);
@@ -210,6 +218,7 @@ void op_time_limit(struct doing *d, const Wire__OpTimeLimit *o);
 void op_step(struct doing *d, const Wire__OpStep *o);
 void op_purge(struct doing *d, const Wire__OpPurge *o);
 void op_partition(struct doing *d, const Wire__OpPartition *o);
+void op_hook(struct doing *d, const Wire__OpHook *o);
 int  partition_change(struct state *s, const Wire__PartitionUpdateRequest *u, struct spur_error *err);     /* on the configuration; partition.c */
 uint32_t job_part_index(const struct state *s, const struct job *j);     /* of the first partition it asks for */
 int  job_update_set(struct doing *d, struct job *j, Wire__KeyValue *const *set, size_t n, bool by_admin, struct spur_error *err);

@@ -17,6 +17,8 @@ static void report_started(struct doing *d, struct job *j, struct node_alloc *a,
     struct step *st = batch ? NULL : job_step(j, r->step_id);
     struct node_alloc *sa = st ? step_alloc_on(st, a->node) : NULL;
 
+    if (r->has_step_id && r->step_id == STEP_EXTERN)
+        hooks_ready(d, j, a);
     if (sa)
         sa->started = true;
     if (!batch || a != j->allocs || a->started)
@@ -73,6 +75,8 @@ static void report_failed(struct doing *d, struct job *j, struct node_alloc *a, 
 
     if (sa)
         step_ended_on(d, j, st, sa, detail.status ? detail.status : 1 << 8, false);
+    if (hooks_report(d, j, a, r))
+        return;
     if (batch && j->is_batch && a == j->allocs)         /* nothing of it has run: a node that is not well eats no jobs, whatever they say of requeueing */
         job_happens(d, j, r->has_node_fault && r->node_fault && !a->started ? JOB_REQUEUE_ : JOB_LAUNCH_FAILED_, &detail);
 }
@@ -104,6 +108,8 @@ void op_report(struct doing *d, const Wire__OpReport *o)
     d->result->job_id = r->job_id;
     if (!n)
         return;
+    if (r->drain && *r->drain)
+        hooks_drain(d, n, r->drain);
     if (r->kind == WIRE__REPORT__KIND__GONE && node_foreign_remove(n, r->job_id, r->attempt))
         node_changed(d, n);
     if (!a || j->state == JOB_PENDING || r->attempt != j->attempt || a->gone) {

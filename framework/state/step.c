@@ -149,6 +149,10 @@ void op_step(struct doing *d, const Wire__OpStep *o)
         refuse(d, j ? SPUR_ESTALE : SPUR_ENOTFOUND, j ? ESLURM_ALREADY_DONE : ESLURM_INVALID_JOB_ID, j ? "job %u is not running" : "job %u is not known", o->job_id);
         return;
     }
+    if (j->awaits & AWAITS_PROLOG_CTLD) {
+        refuse(d, SPUR_EBUSY, 0, "job %u is being configured: its PrologSlurmctld has not ended", o->job_id);
+        return;
+    }
     if (o->has_attempt && o->attempt != j->attempt) {
         refuse(d, SPUR_ESTALE, 0, "job %u has been started anew", o->job_id);
         return;

@@ -447,8 +447,10 @@ static int job_release(struct doing *d, struct job *j, bool by_admin, struct spu
     j->held_by_user = j->held_by_admin = false;
     j->has_priority_set = false;
     j->priority = 0;
-    if (j->reason == REASON_JobHoldMaxRequeue)
+    if (j->reason == REASON_JobHoldMaxRequeue || j->reason == REASON_JobLaunchFailure) {
         j->reason = REASON_None;
+        text_set(&j->reason_text, NULL);
+    }
     if (!j->dep_count)
         j->eligible_wall_s = j->begin_wall_s > d->s->wall_ms / 1000 ? j->begin_wall_s : d->s->wall_ms / 1000;
     tell(d, EV_JOB_CHANGED, j);

@@ -240,7 +240,8 @@ START_TEST(notes)
     static const struct { const char *line; enum config_effect effect; bool has_text; } cases[] = {
         { "FastSchedule=1", CONFIG_OBSOLETE, true },      { "CacheGroups=0", CONFIG_OBSOLETE, true },
         { "SchedulerPort=7321", CONFIG_OBSOLETE, true },  { "AccountingStorageLoc=z", CONFIG_OBSOLETE, true },
-        { "Prolog=/bin/x", CONFIG_NO_EFFECT, true },      { "PrologFlags=Alloc", CONFIG_NO_EFFECT, true },
+        { "Prolog=/bin/x", CONFIG_ACTS, false },          { "PrologFlags=Alloc", CONFIG_ACTS, false },
+        { "PrologFlags=Contain", CONFIG_ACTS, true },
         { "TaskPlugin=task/none", CONFIG_ACTS, false },   { "TaskPlugin=task/cgroup", CONFIG_NO_EFFECT, true },
         { "SelectType=select/cons_res", CONFIG_MAPPED, true }, { "ClusterName=x", CONFIG_ACTS, false },
         { "AccountingStorageType=accounting_storage/none", CONFIG_ACTS, false }, { "InactiveLimit=0", CONFIG_ACTS, false },
