@@ -17,26 +17,28 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/str.h"
-#include "client/dialog.h"
-#include "client/prove.h"
+#include "client/hostcall.h"
 #include "cmds/commands.h"
 #include "wire/unpack.h"
 
 #define TOKEN_PREFIX "spur-join-1."
-#define DIAL_MS 3000
-#define ANSWER_MS 15000
+#define CLOCKS_MS 30000             /* clocks further apart are said to be */
 
 static const char usage_text[] =
-    "Usage: spur join [--conf DIR] [--keys DIR] [--addr ADDR] TOKEN\n"
+    "Usage: spur join [--conf DIR] [--keys DIR] [--addr ADDR] [--name NAME] [--role ROLE] TOKEN|-\n"
     "\n"
-    "Makes this host a member of the cluster whose controller printed TOKEN (`spur controller add NAME`), then start its spurctld.\n"
+    "Makes this host a member of the cluster whose administrator made TOKEN (`spur token create`, `spur controller add`); then start its daemon.\n"
+    "A token is good once, for one host and one role. With - it is read from the input, where `ps` does not show it.\n"
     "\n"
     "  --conf DIR   where slurm.conf goes [%s]\n"
     "  --keys DIR   where this host's key goes [%s/spur/keys]\n"
-    "  --addr ADDR  where the other controllers reach this one, when `spur controller add` did not say it: host or host:port\n";
+    "  --addr ADDR  where the other controllers reach this one, when `spur controller add` did not say it: host or host:port\n"
+    "  --name NAME  what the cluster calls this host [its host name]\n"
+    "  --role ROLE  refuse a token for anything else: controller, login, compute\n";
 
-struct joining { const char *conf, *keys, *addr; char work[64]; struct arena arena; Wire__JoinToken *token; uint8_t seed[32], public_key[32]; };
+struct joining { const char *conf, *keys, *addr, *name, *role; char own[64], work[64]; struct arena arena; Wire__JoinToken *token; uint8_t seed[32], public_key[32]; };
 
 /* A file that is new, or the same as before: nobody's configuration is lost by a token that went to the wrong host. */
 static int put_new(const char *dir, const char *name, const char *text, mode_t mode, struct spur_error *err)
@@ -100,11 +102,21 @@ static int token_read(struct joining *j, const char *text, struct spur_error *er
     if (sodium_base642bin(packed, n, text + sizeof TOKEN_PREFIX - 1, n - (sizeof TOKEN_PREFIX - 1), NULL, &len, NULL, sodium_base64_VARIANT_URLSAFE_NO_PADDING) != 0 ||
         !(j->token = wire_unpack(&wire__join_token__descriptor, packed, (uint32_t)len, &j->arena)) || j->token->seed.len != 32 || !j->token->n_controllers ||
         j->token->version != 1 || strpbrk(j->token->name, " /\n#") || !*j->token->name || *j->token->name == '.')
-        return spur_fail(err, SPUR_EINVAL, "the token is damaged, or of a newer version: copy it whole, or make another with `spur controller add`");
+        return spur_fail(err, SPUR_EINVAL, "the token is damaged, or of a newer version: copy it whole, or make another with `spur token create`");
     if (!j->addr)
         j->addr = j->token->addr;
-    if (strcmp(j->token->role, "controller") != 0)
+    if (strcmp(j->token->role, "controller") && strcmp(j->token->role, "compute") && strcmp(j->token->role, "login"))
         return spur_fail(err, SPUR_EUNSUPPORTED, "the token is for a %.20s host, which this version cannot join", j->token->role);
+    if (j->role && strcmp(j->role, j->token->role) != 0)
+        return spur_fail(err, SPUR_EDENIED, "the token makes a %.20s host, not a %.20s host: `spur token create --role` says which", j->token->role, j->role);
+    if (!j->name && gethostname(j->own, sizeof j->own - 1) == 0) {
+        if (strcmp(j->own, j->token->name) != 0)
+            j->own[strcspn(j->own, ".")] = '\0';
+        j->name = j->own;
+    }
+    if (strcmp(j->name, j->token->name) != 0)
+        return spur_fail(err, SPUR_EDENIED, "the token is for host %.63s, this is %.63s: each host has its own (--name %.63s, if the cluster calls this host so)", j->token->name, j->name,
+                         j->token->name);
     return 0;
 }
 
@@ -121,7 +133,7 @@ static int work_make(struct joining *j, struct spur_error *err)
         return spur_fail(err, SPUR_EIO, "%s: %s", j->work, strerror(errno));
     str_init(&text);
     sodium_bin2hex(hex, sizeof hex, j->token->seed.data, 32);
-    str_addf(&text, "%s login %s\n", j->token->name, hex);
+    str_addf(&text, "%s token %s\n", j->token->name, hex);
     rc = put_new(j->work, "host.key", text.text, 0600, err);
     str_clear(&text);
     for (size_t i = 0; i < j->token->n_hosts; i++)
@@ -158,7 +170,7 @@ static void work_remove(struct joining *j)
 }
 
 static const char *own_name(void *ctx) { return ((struct joining *)ctx)->token->name; }
-static const char *own_role(void *ctx) { (void)ctx; return "logind"; }
+static const char *own_role(void *ctx) { (void)ctx; return "token"; }
 static const char *no_folder(void *ctx) { (void)ctx; return ""; }
 
 static int ask(struct joining *j, Wire__JoinReply **out, struct spur_error *err)
@@ -166,49 +178,20 @@ static int ask(struct joining *j, Wire__JoinReply **out, struct spur_error *err)
     struct spur_host host = { .size = sizeof host, .ctx = j, .host_name = own_name, .role = own_role, .state_dir = no_folder };
     Wire__JoinRequest q = WIRE__JOIN_REQUEST__INIT;
     struct config_hint hint;
-    struct prover *p = NULL;
-    struct dialog_auth auth;
-    char path[200], next[160] = "";
-    struct frame f;
-    const uint8_t *body;
+    char path[200];
+    void *reply;
     int rc;
 
     snprintf(path, sizeof path, "%s/slurm.conf", j->work);
-    if ((rc = config_hint_read(path, &hint, err)) < 0 || (rc = prover_open(&hint, &host, &p, err)) < 0)
+    if ((rc = config_hint_read(path, &hint, err)) < 0)
         return rc;
-    auth = prover_auth(p);
-    q.name = j->token->name;
-    q.role = j->token->role;
+    q.name = (char *)(uintptr_t)j->name;
+    q.role = (char *)(uintptr_t)(j->role ? j->role : j->token->role);
     q.public_key.data = j->public_key;
     q.public_key.len = sizeof j->public_key;
     q.addr = (char *)(uintptr_t)j->addr;
-    rc = SPUR_ECLOSED;
-    for (size_t i = 0, hops = 0; rc < 0 && (i < j->token->n_controllers || *next) && hops < 8; hops++) {
-        struct dialog d = DIALOG_INIT;
-        Wire__Refusal *no;
-        char to[160];
-
-        snprintf(to, sizeof to, "%s", *next ? next : j->token->controllers[i++]);
-        *next = '\0';
-        if ((rc = dialog_tcp(&d, to, hint.port, hint.cluster, &auth, DIAL_MS, err)) < 0)
-            continue;
-        dialog_timeout(&d, ANSWER_MS);
-        if ((rc = dialog_send(&d, WIRE__MESSAGE_TYPE__JOIN, &q.base, err)) == 0 && (rc = dialog_next(&d, &f, &body, err)) > 0) {
-            if (f.type == WIRE__MESSAGE_TYPE__JOINED && (*out = wire_unpack(&wire__join_reply__descriptor, body, f.length, &j->arena))) {
-                rc = 0;
-            } else if (f.type == WIRE__MESSAGE_TYPE__REFUSED && (no = wire_unpack(&wire__refusal__descriptor, body, f.length, &j->arena))) {
-                rc = spur_fail(err, no->code < 0 ? no->code : SPUR_EDENIED, "%s: %s", to, no->text);
-                if (no->code == SPUR_ENOTLEADER && no->leader_addr)
-                    snprintf(next, sizeof next, "%.*s", (int)strcspn(no->leader_addr, ":"), no->leader_addr);
-                else if (no->code != SPUR_ENOTLEADER)
-                    i = j->token->n_controllers;
-            } else {
-                rc = spur_fail(err, SPUR_ECORRUPT, "%s: an answer that cannot be read", to);
-            }
-        }
-        dialog_close(&d);
-    }
-    prover_close(p);
+    if ((rc = host_call(&hint, &host, WIRE__MESSAGE_TYPE__JOIN, &q.base, WIRE__MESSAGE_TYPE__JOINED, &wire__join_reply__descriptor, &j->arena, &reply, err)) == 0)
+        *out = reply;
     return rc;
 }
 
@@ -223,10 +206,12 @@ static int keep_files(struct joining *j, const Wire__JoinReply *r, struct spur_e
     str_add(&slurm, f->slurm ? f->slurm : "");
     if (slurm.len && slurm.text[slurm.len - 1] != '\n')
         str_add(&slurm, "\n");
-    str_addf(&slurm, "SlurmctldHost=%s", j->token->name);
-    if (j->addr)
-        str_addf(&slurm, "(%.*s)", (int)strcspn(j->addr, ":"), j->addr);
-    str_add(&slurm, "\n");
+    if (!strcmp(j->token->role, "controller")) {
+        str_addf(&slurm, "SlurmctldHost=%s", j->name);
+        if (j->addr)
+            str_addf(&slurm, "(%.*s)", (int)strcspn(j->addr, ":"), j->addr);
+        str_add(&slurm, "\n");
+    }
     rc = put_new(j->conf, "slurm.conf", slurm.text, 0644, err);
     str_fini(&slurm);
     for (size_t i = 0; rc == 0 && i < sizeof rows / sizeof *rows; i++)
@@ -260,7 +245,7 @@ static int join(struct joining *j, const char *token, struct spur_error *err)
     sodium_memzero(secret, sizeof secret);
     sodium_bin2hex(hex, sizeof hex, j->seed, sizeof j->seed);
     str_init(&key);
-    str_addf(&key, "# The secret key of this host. Mode 0600; never on another host, never in a backup that others read.\n%s controller %s\n", j->token->name, hex);
+    str_addf(&key, "# The secret key of this host. Mode 0600; never on another host, never in a backup that others read.\n%s %s %s\n", j->name, j->token->role, hex);
     /* On the disk before the cluster believes it: a key that was lost on the way would need another token. */
     rc = put_new(j->keys, "host.key", key.text, 0600, err);
     sodium_memzero(key.text, key.len);
@@ -278,6 +263,14 @@ static int join(struct joining *j, const char *token, struct spur_error *err)
         return spur_fail(err, SPUR_ECORRUPT, "the controller sent no configuration");
     if ((rc = put_new(j->keys, "hosts", reply->hosts, 0644, err)) < 0 || (rc = keep_files(j, reply, err)) < 0)
         return rc;
+    if (reply->has_wall_ms && llabs(reply->wall_ms - clock_wall_ms()) > CLOCKS_MS)
+        fprintf(stderr, "spur join: warning: this host's clock is %lld s %s the controller's: set it, or what is signed there is taken for old here\n",
+                llabs(reply->wall_ms - clock_wall_ms()) / 1000, reply->wall_ms < clock_wall_ms() ? "ahead of" : "behind");
+    if (strcmp(j->token->role, "controller") != 0) {
+        printf("%s is a %s host of cluster %s now. Start its %s%s.\n", j->name, j->token->role, j->token->cluster, !strcmp(j->token->role, "login") ? "spur logind" : "spurd",
+               !strcmp(j->token->role, "login") ? "" : ", once slurm.conf has its NodeName line");
+        return 0;
+    }
     printf("%s is a controller of cluster %s now. Start its spurctld: it learns what there is, then it votes (`spur controller status`).\n"
            "Then add SlurmctldHost=%s to the slurm.conf of the others and run `scontrol reconfigure`, so that commands and nodes know it.\n", j->token->name, j->token->cluster,
            j->token->name);
@@ -287,9 +280,10 @@ static int join(struct joining *j, const char *token, struct spur_error *err)
 int cmd_join(int argc, char **argv)
 {
     static const struct option options[] = { { "conf", required_argument, NULL, 'c' }, { "keys", required_argument, NULL, 'k' }, { "addr", required_argument, NULL, 'a' },
-                                             { "help", no_argument, NULL, 'h' }, { 0 } };
+                                             { "name", required_argument, NULL, 'n' }, { "role", required_argument, NULL, 'r' }, { "help", no_argument, NULL, 'h' }, { 0 } };
     struct joining j = { .conf = SPUR_SYSCONFDIR, .keys = SPUR_SYSCONFDIR "/spur/keys" };
     struct spur_error err = { 0 };
+    char line[16384] = "";
     int opt, rc;
 
     optind = 1;
@@ -298,6 +292,8 @@ int cmd_join(int argc, char **argv)
         case 'c': j.conf = optarg; break;
         case 'k': j.keys = optarg; break;
         case 'a': j.addr = optarg; break;
+        case 'n': j.name = optarg; break;
+        case 'r': j.role = optarg; break;
         case 'h': printf(usage_text, SPUR_SYSCONFDIR, SPUR_SYSCONFDIR); return 0;
         default: return 1;
         }
@@ -306,9 +302,21 @@ int cmd_join(int argc, char **argv)
         return 1;
     }
     arena_init(&j.arena, 0);
-    if ((rc = join(&j, argv[optind], &err)) < 0)
+    if (!strcmp(argv[optind], "-")) {
+        if (!fgets(line, sizeof line, stdin))
+            line[0] = '\0';
+        line[strcspn(line, "\r\n")] = '\0';
+        argv[optind] = line;
+    } else {
+        /* What `ps` shows of us from now on is no secret. */
+        snprintf(line, sizeof line, "%s", argv[optind]);
+        memset(argv[optind], '*', strlen(argv[optind]));
+        argv[optind] = line;
+    }
+    if ((rc = join(&j, line, &err)) < 0)
         fprintf(stderr, "spur join: %s\n", err.text);
     work_remove(&j);
+    sodium_memzero(line, sizeof line);
     if (j.token)
         sodium_memzero(j.token->seed.data, j.token->seed.len);
     arena_fini(&j.arena);

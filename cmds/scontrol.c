@@ -56,6 +56,7 @@ static const struct option_table table = {
     "  update jobid=N|nodename=LIST|partitionname=P KEY=VALUE ...\n"
     "  create|delete partitionname=P ...\n"
     "  hold|uhold|release|requeue|requeuehold|top JOB[,JOB...]\n"
+    "  token [lifespan=SECONDS] [username=USER] [scope=all|read]\n"
     "  ping | takeover [N] | reconfigure | shutdown | completing | wait_job JOB | write batch_script JOB [FILE|-] | errnumstr N | version\n\n"
     "Without a command it reads commands from its input.\n",
     rows, sizeof rows / sizeof *rows, "federation sibling uid yaml", "u", 1, true };
@@ -295,7 +296,7 @@ static const struct verb verbs[] = {
     { "help", 1, run_help }, { "exit", 1, run_quit }, { "quit", 4, run_quit },
     { "abort", 5, run_refused }, { "cancel_reboot", 3, run_refused }, { "cluster", 2, run_refused }, { "fsdampeningfactor", 2, run_refused }, { "listpids", 1, run_refused }, { "notify", 1, run_refused },
     { "pidinfo", 3, run_refused }, { "power", 3, run_refused }, { "reboot", 3, run_refused }, { "schedloglevel", 3, run_refused }, { "setdebug", 8, run_refused }, { "setdebugflags", 9, run_refused },
-    { "takeover", 8, run_takeover }, { "token", 3, run_refused }, { "errnumstr", 3, run_errnumstr }, { "getent", 3, run_refused }, { "gethost", 4, run_refused }, { "listjobs", 5, run_refused }, { "liststeps", 5, run_refused },
+    { "takeover", 8, run_takeover }, { "token", 3, scontrol_token }, { "errnumstr", 3, run_errnumstr }, { "getent", 3, run_refused }, { "gethost", 4, run_refused }, { "listjobs", 5, run_refused }, { "liststeps", 5, run_refused },
     { "bbstat", 2, run_refused }, { "dwstat", 2, run_refused },
 };
 

@@ -33,6 +33,9 @@ int scontrol_completing(struct scontrol *s, int argc, char **argv);
 /* scontrol_topology.c */
 int scontrol_show_topology(struct scontrol *s, int argc, char **argv);
 
+/* token.c: scontrol token */
+int scontrol_token(struct scontrol *s, int argc, char **argv);
+
 /* scontrol_change.c */
 extern const struct verb scontrol_changes[];
 extern const size_t scontrol_change_count;

@@ -27,6 +27,9 @@ enum rank admit_rank(const struct state *s, const struct spur_identity *who);   
 /* The table: may this identity send this message at all? 0 or SPUR_EDENIED with a sentence. */
 int  admit_message(unsigned message_type, const struct spur_identity *who, enum rank rank, struct spur_error *err);
 
+/* A user who came with a token of his own: may that token send this message, now? 0 or SPUR_EDENIED. */
+int  admit_scope(unsigned message_type, const struct spur_identity *who, int64_t now_wall_s, struct spur_error *err);
+
 /* May the host that vouched for this user speak for him? A compute host only while he has a job on it; others, and local peers, always. */
 int  admit_vouched(const struct state *s, const struct spur_identity *who, struct spur_error *err);
 

@@ -15,6 +15,7 @@
 #define ADMIT_NODE       0x4u
 #define ADMIT_CONTROLLER 0x8u
 #define ADMIT_LOGIN      0x10u
+#define ADMIT_TOKEN      0x20u
 
 enum object { OBJECT_NONE, OBJECT_OWN, OBJECT_ANY, OBJECT_NODE };
 
@@ -70,7 +71,8 @@ static unsigned role_bit(const struct spur_identity *who)
     case SPUR_ROLE_USER:       return who->uid == UINT32_MAX ? 0 : ADMIT_USER;
     case SPUR_ROLE_NODE:       return ADMIT_NODE;
     case SPUR_ROLE_CONTROLLER: return ADMIT_CONTROLLER;
-    case SPUR_ROLE_LOGIN:      return ADMIT_LOGIN;       /* it vouches for its users; by itself it asks for nothing but PING, and JOIN with a token */
+    case SPUR_ROLE_LOGIN:      return ADMIT_LOGIN;       /* it vouches for its users; by itself it asks for keys and addresses */
+    case SPUR_ROLE_TOKEN:      return ADMIT_TOKEN;
     default:                   return 0;
     }
 }
@@ -88,10 +90,36 @@ int admit_message(unsigned message_type, const struct spur_identity *who, enum r
         return spur_fail(err, SPUR_EDENIED, "Access/permission denied: %s needs a proven identity", row->name);
     if (!(row->roles & bit))
         return spur_fail(err, SPUR_EDENIED, "Access/permission denied: %s is not for %s", row->name,
-                         bit == ADMIT_USER ? "users" : bit == ADMIT_NODE ? "compute nodes" : bit == ADMIT_LOGIN ? "login hosts" : "controllers");
+                         bit == ADMIT_USER ? "users" : bit == ADMIT_NODE ? "compute nodes" : bit == ADMIT_LOGIN ? "login hosts" : bit == ADMIT_TOKEN ? "who brings a token" : "controllers");
     if (bit == ADMIT_USER && rank < row->rank)
         return spur_fail(err, SPUR_EDENIED, "Access/permission denied: %s needs %s", row->name,
                          row->rank == RANK_ADMIN ? "an administrator (root or SlurmUser)" : row->rank == RANK_OPERATOR ? "an operator" : "a user");
+    return 0;
+}
+
+/* What a token of scope `read` may ask; whatever is not named here it may not. */
+static bool is_read(unsigned message)
+{
+    switch (message) {
+    case WIRE__MESSAGE_TYPE__PING: case WIRE__MESSAGE_TYPE__JOBS: case WIRE__MESSAGE_TYPE__NODES: case WIRE__MESSAGE_TYPE__PARTITIONS: case WIRE__MESSAGE_TYPE__STEPS:
+    case WIRE__MESSAGE_TYPE__CONFIG: case WIRE__MESSAGE_TYPE__CONFIG_FILES: case WIRE__MESSAGE_TYPE__STATS: case WIRE__MESSAGE_TYPE__WAIT: case WIRE__MESSAGE_TYPE__MEMBERS:
+    case WIRE__MESSAGE_TYPE__SCRIPT: case WIRE__MESSAGE_TYPE__TEST_ONLY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int admit_scope(unsigned message_type, const struct spur_identity *who, int64_t now_wall_s, struct spur_error *err)
+{
+    if (!*who->token)
+        return 0;
+    if (who->until_wall_s < now_wall_s)
+        return spur_fail(err, SPUR_EDENIED, "Access/permission denied: the token has expired: `scontrol token` makes another");
+    if (message_type == WIRE__MESSAGE_TYPE__USER_TOKEN || message_type == WIRE__MESSAGE_TYPE__HOST_CHANGE)
+        return spur_fail(err, SPUR_EDENIED, "Access/permission denied: a token makes no tokens");
+    if (who->scope != SPUR_SCOPE_ALL && !is_read(message_type))
+        return spur_fail(err, SPUR_EDENIED, "Access/permission denied: the token is for reading only");
     return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include <spur/error.h>
 
+int logind_main(int argc, char **argv);      /* spur logind: vouches for the users of a login host */
 int spurd_main(int argc, char **argv);          /* also slurmd: -D -c -f FILE -N NAME -L FILE -v -V -C --emulate LIST --conf-server HOST */
 int spurstepd_main(int argc, char **argv);      /* --pool, --hardware: internal */
 

@@ -459,6 +459,15 @@ static void take_rotate(struct identity *n, const struct frame *f, const uint8_t
     node_mesh_rotate(n->agent);
 }
 
+static void take_hosts(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    Wire__HostsText *m = wire__hosts_text__unpack(NULL, f->length, body);
+
+    if (m)
+        agent_enrol(n->agent, m->hosts);
+    wire__hosts_text__free_unpacked(m, NULL);
+}
+
 void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, const uint8_t *body)
 {
     static const struct { uint16_t type; void (*take)(struct identity *, const struct frame *, const uint8_t *); } rows[] = {
@@ -466,6 +475,7 @@ void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, co
         { WIRE__MESSAGE_TYPE__REGISTERED, take_register_reply }, { WIRE__MESSAGE_TYPE__REPORT_OK, take_ack },
         { WIRE__MESSAGE_TYPE__REFUSED, take_refusal },          { WIRE__MESSAGE_TYPE__HEARTBEAT_OK, take_beat_answer },
         { WIRE__MESSAGE_TYPE__AGENT_CONFIG, take_config },      { WIRE__MESSAGE_TYPE__CONFIG_TEXTS, take_config },
+        { WIRE__MESSAGE_TYPE__AGENT_HOSTS, take_hosts },
         { WIRE__MESSAGE_TYPE__AGENT_MESH, take_mesh },          { WIRE__MESSAGE_TYPE__AGENT_MESH_ROTATE, take_rotate },
     };
     struct identity *n = rpc_user(c);

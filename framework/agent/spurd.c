@@ -162,12 +162,14 @@ void agent_enrol(struct agent *a, const char *lines)
         char word[3][96], line[512];
 
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
-        if (sscanf(line, "%95s %95s %95s", word[0], word[1], word[2]) == 3 && !strcmp(word[1], "controller"))
+        if (sscanf(line, "%95s %95s %95s", word[0], word[1], word[2]) == 3 && (!strcmp(word[1], "controller") || !strcmp(word[1], "revoked") || !strcmp(word[1], "retired")))
             str_addf(&plain, "%s %s %s\n", word[0], word[1], word[2]);
     }
     if (ops->enrol(a->auth->self, plain.text ? plain.text : "", &err) < 0)
         log_line(SPUR_LOG_WARN, "controllers that joined are not believed here: %s", err.text);
     str_fini(&plain);
+    if (a->rpc)
+        rpc_recheck(a->rpc);
 }
 
 void agent_config(struct agent *a, const Wire__ConfigFiles *files)

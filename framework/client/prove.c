@@ -28,6 +28,13 @@ struct prover {
 static const char *no_name(void *ctx) { (void)ctx; return ""; }
 static const char *command_role(void *ctx) { (void)ctx; return "command"; }
 
+const char *prover_token(void)
+{
+    const char *token = getenv("SLURM_JWT");
+
+    return token && *token ? token : NULL;
+}
+
 int prover_open(const struct config_hint *hint, const struct spur_host *host, struct prover **out, struct spur_error *err)
 {
     static const struct spur_host command = { .size = sizeof command, .host_name = no_name, .role = command_role };
@@ -128,6 +135,11 @@ static int prover_prove(void *arg, const struct spur_transcript *t, uint8_t *buf
 {
     struct prover *p = arg;
 
+    if (p->is_command && prover_token()) {
+        if (!SPUR_HAS(p->ops, token_prove))
+            return spur_fail(err, SPUR_EAUTH, "SLURM_JWT is set, but AuthType=%s knows no tokens of users: unset it", p->auth->name);
+        return p->ops->token_prove(p->auth->self, prover_token(), t, buf, len, err);
+    }
     if (p->is_command && SPUR_HAS(p->ops, vouch))
         return ask_to_vouch(p, t, buf, len, err);
     return p->ops->prove(p->auth->self, t, buf, len, err);

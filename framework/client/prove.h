@@ -9,6 +9,8 @@
 struct prover;
 /* `host` NULL: a command of a user; else a daemon, which proves itself. */
 int  prover_open(const struct config_hint *hint, const struct spur_host *host, struct prover **out, struct spur_error *err);
+/* The token in SLURM_JWT: then a command is its user, whoever runs it, and asks over TCP only. NULL: none. */
+const char *prover_token(void);
 void prover_close(struct prover *p);
 struct dialog_auth prover_auth(struct prover *p);
 

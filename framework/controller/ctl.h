@@ -85,6 +85,7 @@ struct ctl {
     uv_idle_t       again;              /* keeps the loop turning while a plan pass has more */
     uv_timer_t      plan_timer, second, reads, joins;
     uv_signal_t     sig_int, sig_term, sig_hup, sig_usr;
+    uint8_t         hosts_told[32];     /* hash of what the agents know of controllers that joined */
     int64_t         purge_after_ms, stop_by_ms, hand_over_by_ms;
     uint64_t        submits, entries, passes, starts;
 };
@@ -132,12 +133,19 @@ int  group_change(struct ctl *c, const Wire__MemberChangeRequest *r, struct str 
 bool group_is_member(const struct ctl *c, const char *name);
 
 /* joins.c: hosts that join with a token. */
-void joins_believe(const char *text, const struct spur_auth_ops *ops, void *self, int64_t now_s);      /* to the auth plugin */
+void joins_changed(struct ctl *c);                      /* other lines in the log: the auth plugin, connections, agents, the group */
+char *joins_for_agents(const struct ctl *c, struct arena *a);
 bool joins_knows(struct ctl *c, const char *name);      /* a controller of this name has a key here, or keys are none of the auth plugin's business */
 /* *token: free() it. done: when the log has it. */
-int  joins_token(struct ctl *c, const char *name, const char *addr, char **token, proposed_fn done, void *arg, struct spur_error *err);
+int  joins_token(struct ctl *c, const char *name, const char *addr, const char *role, uint32_t life_s, char **token, proposed_fn done, void *arg, struct spur_error *err);
 int  joins_take(struct ctl *c, const struct spur_identity *who, const Wire__JoinRequest *r, proposed_fn done, void *arg, struct spur_error *err);
-void joins_reply(struct ctl *c, uint64_t conn, uint64_t seq);
+void joins_reply(struct ctl *c, uint64_t conn, uint64_t seq, const char *role);
+int  joins_revoke(struct ctl *c, const char *name, proposed_fn done, void *arg, struct spur_error *err);
+int  joins_key(struct ctl *c, const struct spur_identity *who, const Wire__HostKeyRequest *r, proposed_fn done, void *arg, struct spur_error *err);
+/* A user's own token; nothing of it is kept here. *token: wipe and free() it. */
+int  joins_user_token(struct ctl *c, const struct spur_identity *who, uint32_t uid, uint32_t gid, const Wire__UserTokenRequest *r, char **token, struct spur_error *err);
+int  joins_untoken(struct ctl *c, const char *id, proposed_fn done, void *arg, struct spur_error *err);
+int  joins_list(struct ctl *c, Wire__HostsReply *out, struct arena *a, struct spur_error *err);
 void joins_forget(struct ctl *c, const char *name);     /* a member that was removed: its key too */
 void joins_look(struct ctl *c);
 

@@ -499,7 +499,7 @@ static void joined(struct ctl *c, void *arg, const struct op_result *results, si
     struct request *r = arg;
 
     if (results && n && results[0].code == 0) {
-        joins_reply(c, r->conn, r->seq);
+        joins_reply(c, r->conn, r->seq, ((const Wire__JoinRequest *)r->message)->role);
         request_free(r);
     } else {
         done(c, r, results, n, err);
@@ -512,6 +512,85 @@ static void handle_join(struct ctl *c, struct request *r)
 
     if (joins_take(c, &r->who, r->message, joined, r, &err) < 0)
         request_refuse(c, r, &err, 0);
+}
+
+static void handle_hosts(struct ctl *c, struct request *r)
+{
+    Wire__HostsReply reply;
+    struct spur_error err = { 0 };
+
+    if (joins_list(c, &reply, &r->arena, &err) < 0) {
+        request_refuse(c, r, &err, 0);
+        return;
+    }
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__HOSTS_LIST, r->seq, &reply.base);
+    request_free(r);
+}
+
+static void handle_host_change(struct ctl *c, struct request *r)
+{
+    const Wire__HostChangeRequest *m = r->message;
+    struct minting *mint = NULL;
+    struct spur_error err = { 0 };
+    int rc;
+
+    if (m->verb == WIRE__HOST_CHANGE_REQUEST__VERB__TOKEN) {
+        mint = mem_alloc(sizeof *mint);
+        mint->r = r;
+        rc = joins_token(c, m->name, m->addr, m->role, m->lifespan_s, &mint->token, minted, mint, &err);
+    } else if (m->verb == WIRE__HOST_CHANGE_REQUEST__VERB__REVOKE) {
+        rc = joins_revoke(c, m->name, done, r, &err);
+    } else {
+        rc = joins_untoken(c, m->name, done, r, &err);
+    }
+    if (rc < 0) {
+        free(mint);
+        request_refuse(c, r, &err, 0);
+    } else {
+        log_line(SPUR_LOG_INFO, "uid %u: %s %.63s", r->who.uid, m->verb == WIRE__HOST_CHANGE_REQUEST__VERB__TOKEN ? "a token for host" :
+                 m->verb == WIRE__HOST_CHANGE_REQUEST__VERB__REVOKE ? "revokes host" : "revokes token", m->name);
+    }
+}
+
+static void handle_host_key(struct ctl *c, struct request *r)
+{
+    struct spur_error err = { 0 };
+
+    if (joins_key(c, &r->who, r->message, done, r, &err) < 0)
+        request_refuse(c, r, &err, 0);
+}
+
+/* For himself, and with an administrator's word for others. */
+static void handle_user_token(struct ctl *c, struct request *r)
+{
+    const Wire__UserTokenRequest *m = r->message;
+    struct passwd pw, *found = NULL;
+    struct spur_error err = { 0 };
+    char buf[16384], *token = NULL;
+    uint32_t uid = r->who.uid, gid = r->who.gid, number;
+
+    if (m->user && *m->user) {
+        if (number_u32(m->user, &number) ? getpwuid_r(number, &pw, buf, sizeof buf, &found) != 0 : getpwnam_r(m->user, &pw, buf, sizeof buf, &found) != 0)
+            found = NULL;
+        if (found && found->pw_uid != uid) {
+            uid = found->pw_uid;
+            gid = found->pw_gid;
+        }
+        if (r->rank < RANK_ADMIN && (!found || uid != r->who.uid))
+            spur_fail(&err, SPUR_EDENIED, "Access/permission denied: only an administrator makes tokens for others");
+        else if (!found)
+            spur_fail(&err, SPUR_ENOTFOUND, "no user %.64s is known here", m->user);
+    }
+    if (err.code || joins_user_token(c, &r->who, uid, gid, m, &token, &err) < 0) {
+        request_refuse(c, r, &err, err.code == SPUR_EDENIED ? 2002 : 0);
+        return;
+    }
+    r->done = arena_alloc(&r->arena, sizeof *r->done);
+    wire__done_reply__init(r->done);
+    r->done->text = token;
+    request_done(c, r);
+    sodium_memzero(token, strlen(token));
+    free(token);
 }
 
 /* A new controller whose key nobody knows gets a token; one that is known is asked straight away. */
@@ -564,7 +643,7 @@ static void handle_member_change(struct ctl *c, struct request *r)
         struct minting *mint = mem_alloc(sizeof *mint);
 
         mint->r = r;
-        if (joins_token(c, m->name, group_addr(c, m), &mint->token, minted, mint, &err) < 0) {
+        if (joins_token(c, m->name, group_addr(c, m), "controller", 0, &mint->token, minted, mint, &err) < 0) {
             free(mint);
             request_refuse(c, r, &err, 0);
         }
@@ -695,7 +774,8 @@ enum whose { LEADER, EACH, HAVING };
     X(VOUCH, vouch_request, NULL, EACH) X(BLOB, blob_request, handle_blob, HAVING) X(JOIN, join_request, handle_join, LEADER) X(MEMBERS, empty, handle_members, HAVING) X(MEMBER_CHANGE, member_change_request, handle_member_change, HAVING) \
     X(REGISTER, register_request, handle_register, LEADER) X(HEARTBEAT, heartbeat, handle_heartbeat, LEADER) X(REPORT, report, handle_report, LEADER) \
     X(JOBS, jobs_request, NULL, HAVING) X(NODES, nodes_request, NULL, HAVING) X(PARTITIONS, empty, NULL, HAVING) X(CONFIG, empty, NULL, HAVING) \
-    X(MESH, empty, handle_mesh, LEADER) X(MESH_ROTATE, mesh_rotate_request, handle_mesh_rotate, LEADER) \
+    X(HOSTS, empty, handle_hosts, LEADER) X(HOST_CHANGE, host_change_request, handle_host_change, LEADER) X(HOST_KEY, host_key_request, handle_host_key, LEADER) \
+    X(USER_TOKEN, user_token_request, handle_user_token, LEADER) X(MESH, empty, handle_mesh, LEADER) X(MESH_ROTATE, mesh_rotate_request, handle_mesh_rotate, LEADER) \
     X(STEPS, steps_request, NULL, HAVING) X(STATS, empty, NULL, HAVING)
 
 struct handler { const ProtobufCMessageDescriptor *body; void (*run)(struct ctl *, struct request *); enum whose whose; };
@@ -739,7 +819,7 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
     }
     slurm_user(c);
     p->rank = c->state->config ? admit_rank(c->state, who) : RANK_USER;
-    if (!h || admit_message(f->type, who, p->rank, &err) < 0) {
+    if (!h || admit_message(f->type, who, p->rank, &err) < 0 || admit_scope(f->type, who, clock_wall_ms() / 1000, &err) < 0) {
         if (!h)
             spur_fail(&err, SPUR_EDENIED, "message %u is none that a controller takes", f->type);
         rpc_refuse(conn, f->seq, &err, 2002);

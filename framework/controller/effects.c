@@ -318,12 +318,14 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             log_line(SPUR_LOG_INFO, "configuration version %llu: %u nodes, %zu partitions", (unsigned long long)c->state->config_version, c->state->node_count,
                      c->state->config->partition_count);
             ctl_plugins_take(c);
-            joins_believe(c->state->config->hosts_text, c->auth_ops, c->auth->self, clock_wall_ms() / 1000);
-            joins_look(c);
+            joins_changed(c);
             nodes_watch(c);
             nodes_configure(c);
             mesh_configure(c);
             ctl_plan_soon(c);
+            break;
+        case EV_HOSTS_CHANGED:
+            joins_changed(c);
             break;
         case EV_JOB_CHANGED:
             if (j)
@@ -358,6 +360,8 @@ void effects_follow(struct ctl *c, const struct event *events, size_t n)
     for (size_t i = 0; i < n; i++)
         if (events[i].kind == EV_BLOB_DROPPED)
             blobs_drop(c, events[i].hash);
+        else if (events[i].kind == EV_HOSTS_CHANGED && c->is_started)
+            joins_changed(c);
         else if (events[i].kind == EV_CONFIG_CHANGED && c->is_started)
             ctl_config_followed(c);
 }

@@ -127,7 +127,7 @@ void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, Wire__RegisterR
     r->reply->has_config_version = r->reply->has_heartbeat_ms = r->reply->has_fence = 1;
     r->reply->config_version = c->state->config_version;
     r->reply->heartbeat_ms = nodes_beat_ms(c);
-    r->reply->hosts = arena_copy(take_arena, c->state->config->hosts_text);
+    r->reply->hosts = joins_for_agents(c, take_arena);
     r->reply->has_spread_ms = 1;
     r->reply->spread_ms = c->state->node_count / SPREAD_NODES_PER_MS;
     r->reply->fence = c->fence;

@@ -133,7 +133,6 @@ int ctl_config_propose(struct ctl *c, const struct config *cfg, proposed_fn then
     files->topology = arena_copy(&a, cfg->topology_text);
     files->cgroup = arena_copy(&a, cfg->cgroup_text);
     files->spur = arena_copy(&a, cfg->spur_text);
-    files->hosts = arena_copy(&a, cfg->hosts_text ? cfg->hosts_text : c->state->config ? c->state->config->hosts_text : NULL);
     op = arena_alloc(&a, sizeof *op);
     ops = arena_alloc(&a, sizeof *ops);
     wire__op__init(op);
@@ -272,7 +271,7 @@ void ctl_config_followed(struct ctl *c)
     log_line(SPUR_LOG_INFO, "configuration version %llu taken from the log", (unsigned long long)c->state->config_version);
     ctl_plugins_take(c);
     config_compare(c);
-    joins_believe(c->state->config->hosts_text, c->auth_ops, c->auth->self, clock_wall_ms() / 1000);
+    joins_changed(c);
 }
 
 static void ctl_lead(struct ctl *c)
@@ -295,7 +294,7 @@ static void ctl_lead(struct ctl *c)
         const struct job *j;
 
         plan_events(c->plan, c->state, NULL, 0);
-        joins_believe(c->state->config->hosts_text, c->auth_ops, c->auth->self, clock_wall_ms() / 1000);
+        joins_changed(c);
         nodes_watch(c);
         for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); )
             watch_limit(c, j);
@@ -345,6 +344,7 @@ static void store_role(void *arg, enum spur_store_role role, uint64_t fence, con
     else if (!c->is_told_follower && role != SPUR_STORE_LEADER && role != SPUR_STORE_STARTING) {
         c->is_told_follower = true;
         config_compare(c);
+        joins_changed(c);
     }
     group_role(c);
     joins_look(c);

@@ -365,6 +365,8 @@ void plan_events(struct plan *p, struct state *s, const struct event *events, si
                 p->all_changed = true;
             p->main_due = p->backfill_due = true;
             break;
+        case EV_HOSTS_CHANGED:
+            break;
         case EV_CONFIG_CHANGED:
             rebuild(p, s);
             break;

@@ -41,6 +41,8 @@ const struct spur_transcript *channel_transcript(const struct channel *c, bool o
 int  channel_proof(struct channel *c, const uint8_t *proof, size_t len, struct spur_error *err);            /* after CHANNEL_PROVE */
 const uint8_t *channel_peer_proof(const struct channel *c, size_t *len);                                   /* at CHANNEL_CHECK */
 int  channel_checked(struct channel *c, struct spur_error *err);                                            /* after CHANNEL_CHECK went well */
+/* Instead of `checked`, as a server: the reason goes out sealed, and the channel is over. Only for who has shown a key that was known. */
+void channel_refuse(struct channel *c, const char *text);
 /* Bytes from the wire. At CHANNEL_PROVE and CHANNEL_CHECK do not read on: a little is kept, more is an error. */
 int  channel_input(struct channel *c, const void *data, size_t n, struct spur_error *err);
 /* Next whole message: 1 and frame/body (borrowed until the next call on c), 0 none yet, negative: broken. */

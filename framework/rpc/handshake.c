@@ -20,6 +20,7 @@
 
 #define HELLO_LEN 80
 #define POOL_SIZE 256
+#define REFUSED_MARK "\377spur refuses\n"      /* in place of a server's proof; no plugin's proof begins like that */
 #define REKEY_AFTER (UINT64_C(1) << 30)
 
 static const char magic_client[9] = "SPURcl\r\n", magic_server[9] = "SPURsv\r\n";     /* \r\n: a text protocol's client is told apart at once */
@@ -238,6 +239,31 @@ int channel_checked(struct channel *c, struct spur_error *err)
     return 0;
 }
 
+void channel_refuse(struct channel *c, const char *text)
+{
+    char note[300];
+    int n = snprintf(note, sizeof note, "%s%.240s", REFUSED_MARK, text);
+
+    if (c->state != STATE_CHECK || !c->is_server)
+        return;
+    str_add_n(&c->out, (const char *)c->header, sizeof c->header);
+    channel_seal(c, (const uint8_t *)note, (size_t)n);
+    c->state = STATE_BROKEN;
+}
+
+/* The server's words stand in no proof: good for a human's eyes, and printed as such. */
+static int refused(const uint8_t *note, size_t n, struct spur_error *err)
+{
+    char text[241];
+    size_t mark = sizeof REFUSED_MARK - 1;
+
+    snprintf(text, sizeof text, "%.*s", (int)(n - mark), (const char *)note + mark);
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ' || (unsigned char)*at >= 0x7f)
+            *at = '?';
+    return spur_fail(err, SPUR_EAUTH, "refused: %s", text);
+}
+
 static int fail(struct channel *c)
 {
     free(c->proof);
@@ -295,6 +321,8 @@ static int got_proof(struct channel *c, struct spur_error *err)
     if (c->is_server && c->raw.len > used)
         return fail(c), spur_fail(err, SPUR_ECORRUPT, "the peer goes on talking before its proof is checked");
     channel_eat(&c->raw, used);
+    if (!c->is_server && n > sizeof REFUSED_MARK - 1 && memcmp(proof, REFUSED_MARK, sizeof REFUSED_MARK - 1) == 0)
+        return fail(c), refused(proof, n, err);
     c->proof = mem_copy_bytes(proof, n);
     c->proof_len = n;
     c->state = STATE_CHECK;

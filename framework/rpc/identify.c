@@ -76,6 +76,17 @@ static void auth_done(struct auth_work *w)
         c->identity.host[sizeof c->identity.host - 1] = '\0';
         rc = channel_checked(c->channel, &err);
     }
+    /* Who is known, but no more, hears why: his key or his token is one that was good. A stranger hears nothing. */
+    if (rc == SPUR_ESTALE && w->call == AUTH_CHECK && !c->is_dialled) {
+        struct str *out;
+        uv_buf_t last;
+
+        channel_refuse(c->channel, err.text);
+        out = channel_output(c->channel);
+        last = uv_buf_init(out->text, (unsigned)out->len);
+        uv_try_write(&c->h.stream, &last, 1);
+        str_clear(out);
+    }
     if (rc < 0 && w->call != AUTH_VOUCH) {
         if (w->call == AUTH_PROVE)
             spur_context(&err, "cannot prove who we are");
@@ -177,6 +188,25 @@ void rpc_identify(struct rpc_conn *c)
         auth_call(c, w);
     }
     rpc_conn_read(c);
+}
+
+unsigned rpc_recheck(struct rpc *r)
+{
+    struct spur_error err;
+    unsigned closed = 0;
+
+    if (!r->auth || !SPUR_HAS(r->auth, stands))
+        return 0;
+    for (struct rpc_conn *c = r->known.first; c; c = c->next) {
+        if (c->is_local || c->is_closing)
+            continue;
+        err.code = 0;
+        if (r->auth->stands(r->auth_self, &c->identity, &err) < 0) {
+            rpc_conn_close(c, &err);
+            closed++;
+        }
+    }
+    return closed;
 }
 
 void rpc_vouch_answer(struct rpc_conn *c, const struct frame *f, const uint8_t *body)

@@ -54,6 +54,8 @@ size_t rpc_backlog(const struct rpc_conn *c);               /* bytes not yet wri
 void  rpc_close(struct rpc_conn *c, const char *why);       /* after what is queued has been written, or RPC_CLOSE_MS */
 /* Answers a VOUCH that came on a local socket: this host's daemon proves for the user the kernel says is there. Everything else is refused. */
 void  rpc_vouch_answer(struct rpc_conn *c, const struct frame *f, const uint8_t *body);
+/* The auth plugin believes others than before: whoever is connected over TCP and does not stand any more is closed. Returns how many. */
+unsigned rpc_recheck(struct rpc *r);
 /* Counters for STATS: accepted, refused handshakes, bytes. */
 struct rpc_counters { uint64_t accepted, refused, closed, bytes_in, bytes_out; uint32_t open; };
 void  rpc_counters(const struct rpc *r, struct rpc_counters *out);

@@ -37,6 +37,8 @@ static void dispatch(struct doing *d, const Wire__Op *op)
         op_partition(d, op->partition);
     else if (op->hook)
         op_hook(d, op->hook);
+    else if (op->hosts)
+        op_hosts(d, op->hosts);
     else if (!d->s->config && (op->register_node || op->node_update || op->node_lost))
         refuse(d, SPUR_EBUSY, 0, "the cluster has no configuration yet");
     else if (op->register_node)
@@ -108,10 +110,10 @@ static void apply_request(struct doing *d, const Wire__Entry *entry, size_t firs
     }
 }
 
-/* 2: hooks of the site. */
+/* 2: hooks of the site, the text of hosts line by line. */
 uint32_t state_op_level(const Wire__Op *op)
 {
-    return op->hook || (op->report && (op->report->report->drain || op->report->report->has_prolog_failed)) ? 2 : 1;
+    return op->hosts || op->hook || (op->report && (op->report->report->drain || op->report->report->has_prolog_failed)) ? 2 : 1;
 }
 
 int apply(struct state *s, uint64_t index, const Wire__Entry *entry, struct arena *arena, struct applied *out)

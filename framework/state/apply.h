@@ -23,6 +23,7 @@ enum event_kind {
     EV_JOB_PURGED,          /* forgotten: blobs may go */
     EV_NODE_CHANGED,        /* state or resources of a node */
     EV_CONFIG_CHANGED,
+    EV_HOSTS_CHANGED,       /* keys of hosts, tokens */
     EV_MESH_CHANGED,        /* key or endpoint of a node: the others are to hear of it */
     EV_REPORT_TAKEN,        /* report (node, seq) is in: acknowledge it */
     EV_BLOB_DROPPED,        /* hash: no job names this blob any more */

@@ -185,7 +185,8 @@ void op_config(struct doing *d, const Wire__OpConfig *o)
         refuse(d, err.code, 0, "%s", err.text);
         return;
     }
-    c->hosts_text = f->hosts && *f->hosts ? mem_copy(f->hosts) : NULL;
+    /* Files of a controller say nothing of hosts that joined: what the log knows of them stays. */
+    c->hosts_text = !f->hosts && old && old->hosts_text ? mem_copy(old->hosts_text) : f->hosts && *f->hosts ? mem_copy(f->hosts) : NULL;
     s->config = c;
     s->config_version++;
     state_counting(s);

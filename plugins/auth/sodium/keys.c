@@ -18,7 +18,8 @@
 #define FILE_MAX (16u << 20)        /* about 100,000 hosts */
 
 static const struct { const char *text; int role; } roles[] = {
-    { "controller", SPUR_ROLE_CONTROLLER }, { "login", SPUR_ROLE_LOGIN }, { "compute", SPUR_ROLE_NODE } };
+    { "controller", SPUR_ROLE_CONTROLLER }, { "login", SPUR_ROLE_LOGIN }, { "compute", SPUR_ROLE_NODE }, { "token", SPUR_ROLE_TOKEN },
+    { "revoked", KEY_REVOKED }, { "retired", KEY_RETIRED }, { "untoken", KEY_UNTOKEN } };
 
 const char *key_role_text(int role)
 {
@@ -105,7 +106,7 @@ static int file_read(struct key_file *f, bool is_secret, char **out, size_t *out
         if (fd >= 0)
             close(fd);
         return spur_fail(err, rc == ENOENT ? SPUR_ENOTFOUND : SPUR_EIO, "%s: %s%s", f->path, strerror(rc),
-                         rc == ENOENT ? ": make the cluster's keys with `spur cluster init` and copy this host's folder here" : "");
+                         rc == ENOENT ? ": this host has no key: `spur cluster init` makes a cluster's, `spur join TOKEN` gets one in a cluster that runs" : "");
     }
     if ((rc = check_mode(f->path, &st, is_secret, err)) < 0) {
         close(fd);
@@ -188,6 +189,10 @@ int key_own_refresh(struct key_ring *r, struct spur_error *err)
         memset(&k, 0, sizeof k);
         snprintf(k.name, sizeof k.name, "%s", word[0]);
         k.role = (uint8_t)role_parse(word[1]);
+        if (k.role >= KEY_REVOKED) {
+            rc = spur_fail(err, SPUR_ESYNTAX, "%s:%u: role '%.20s' is of no host's own key", r->own_file.path, line, word[1]);
+            break;
+        }
         if (!key_parse(word[2], seed)) {
             rc = spur_fail(err, SPUR_ESYNTAX, "%s:%u: the key is not 64 hex digits", r->own_file.path, line);
             break;
@@ -238,7 +243,9 @@ static int hosts_read(struct key_file *f, struct host_list *l, struct spur_error
     rc = file_read(f, false, &text, &len, err);
     for (cursor = text; rc == 0 && (rc = line_next(f->path, &cursor, &line, word, err)) > 0;) {
         k.role = (uint8_t)role_parse(word[1]);
-        if (!key_parse(word[2], k.public_key)) {
+        if (k.role == KEY_UNTOKEN) {
+            memset(k.public_key, 0, sizeof k.public_key);
+        } else if (!key_parse(word[2], k.public_key)) {
             rc = spur_fail(err, SPUR_ESYNTAX, "%s:%u: the key is not 64 hex digits", f->path, line);
             break;
         }
@@ -301,6 +308,19 @@ int key_hosts_refresh(struct key_ring *r, struct spur_error *err)
     return 0;
 }
 
+/* Each election tells the same again; the disk need not hear it. */
+static bool is_text_of(const char *path, const char *lines, size_t n)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    char *text = fd >= 0 ? malloc(n + 1) : NULL;
+    bool same = text && read(fd, text, n + 1) == (ssize_t)n && memcmp(text, lines, n) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    free(text);
+    return same;
+}
+
 int key_joined_write(struct key_ring *r, const char *lines, struct spur_error *err)
 {
     char path[600];
@@ -313,6 +333,8 @@ int key_joined_write(struct key_ring *r, const char *lines, struct spur_error *e
             rc = spur_fail(err, SPUR_EIO, "%s: %s", r->joined_file.path, strerror(errno));
         return rc;
     }
+    if (is_text_of(r->joined_file.path, lines, n))
+        return 0;
     unlink(path);
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0 || fchmod(fd, 0644) < 0 || write(fd, lines, n) != (ssize_t)n || fsync(fd) < 0)
@@ -359,4 +381,15 @@ const struct key_host *key_host_find(const struct key_ring *r, const char *name,
     while (low + *n < r->host_count && strcmp(r->hosts[low + *n].name, name) == 0)
         ++*n;
     return r->hosts + low;
+}
+
+int key_barred(const struct key_ring *r, const char *name, const uint8_t public_key[32])
+{
+    size_t n;
+    const struct key_host *h = key_host_find(r, name, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if ((h[i].role == KEY_REVOKED || h[i].role == KEY_RETIRED) && memcmp(h[i].public_key, public_key, 32) == 0)
+            return h[i].role;
+    return 0;
 }

@@ -6,6 +6,9 @@
  *
  *     hosts.joined  the same, of hosts that joined with a token: written by the daemons, as the cluster's state says; may be absent
  *
+ * Further roles stand for what is not a host: `token` is who brings a one-time token and is about to join; `revoked` and `retired` keys are believed no
+ * more, whichever file still has them (a revoked one ends its connections too); `ID untoken SECOND` is a user's token that was ended early.
+ *
  * '#' begins a comment. `spur cluster init` writes both.
  */
 #ifndef SODIUM_KEYS_H
@@ -15,7 +18,9 @@
 #include <sys/stat.h>
 #include <spur/auth.h>
 
-struct key_host { char *name; uint8_t role, public_key[32]; };     /* role: enum spur_role */
+enum key_role { KEY_REVOKED = 101, KEY_RETIRED, KEY_UNTOKEN };      /* beside enum spur_role */
+
+struct key_host { char *name; uint8_t role, public_key[32]; };     /* role: enum spur_role or enum key_role */
 struct key_own  { char name[64]; uint8_t role, public_key[32]; uint8_t *secret; };      /* secret: 64 bytes, locked and guarded */
 struct key_file { char path[512]; struct stat seen; bool is_read; };
 
@@ -34,6 +39,8 @@ int  key_hosts_refresh(struct key_ring *r, struct spur_error *err);
 const struct key_own *key_own_find(const struct key_ring *r, const char *name, int role);
 /* First host of the name, and the number of its lines. */
 const struct key_host *key_host_find(const struct key_ring *r, const char *name, size_t *n);
+/* KEY_REVOKED or KEY_RETIRED when this key of the host is believed no more; 0. */
+int key_barred(const struct key_ring *r, const char *name, const uint8_t public_key[32]);
 const char *key_role_text(int role);
 /* Replaces hosts.joined, whole or not at all. */
 int  key_joined_write(struct key_ring *r, const char *lines, struct spur_error *err);

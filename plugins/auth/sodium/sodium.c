@@ -17,33 +17,13 @@
 #include <string.h>
 #include <sodium.h>
 
-#include "keys.h"
+#include "inside.h"
 
 #define PROOF_HEAD 12
-#define PROOF_TAG "spur proof 1"            /* with its final zero */
 #define CREDENTIAL_TAG "spur credential 1"
 
-struct sodium {
-    struct key_ring ring;
-    const struct spur_host *host;
-    char    name[64];           /* of this process's host, "" when nobody says */
-    int     role;               /* enum spur_role of this process; NONE: a command */
-    bool    root_from[SPUR_ROLE_CONTROLLER + 1];
-};
-
-static void put32(uint8_t *at, uint32_t v)
-{
-    for (int i = 0; i < 4; i++)
-        at[i] = (uint8_t)(v >> 8 * i);
-}
-
-static uint32_t get32(const uint8_t *at)
-{
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
 /* A reading that failed while an older one stays in force is said here, once: the file is not read again before it changes. */
-static void say_kept(struct sodium *s, const struct spur_error *err)
+void say_kept(struct sodium *s, const struct spur_error *err)
 {
     if (err->code && SPUR_HAS(s->host, log))
         s->host->log(s->host->ctx, SPUR_LOG_WARN, err->text);
@@ -70,7 +50,7 @@ static int own_key(struct sodium *s, const struct key_own **out, struct spur_err
 }
 
 /* What is signed of a proof: tag, side, transcript, and the proof up to its signature. */
-static size_t proof_text(const struct spur_transcript *t, const uint8_t *proof, size_t n, uint8_t *out)
+size_t proof_text(const struct spur_transcript *t, const uint8_t *proof, size_t n, uint8_t *out)
 {
     size_t at = sizeof PROOF_TAG;
 
@@ -84,7 +64,7 @@ static size_t proof_text(const struct spur_transcript *t, const uint8_t *proof, 
 
 static int make_proof(struct sodium *s, const struct spur_transcript *t, int role, uint32_t uid, uint32_t gid, uint8_t *buf, size_t *len, struct spur_error *err)
 {
-    uint8_t text[512];
+    uint8_t text[PROOF_TEXT_MAX];
     const struct key_own *own;
     size_t n, name_len;
     int rc;
@@ -125,34 +105,43 @@ static int known_host(struct sodium *s, const char *name, int role, const uint8_
     const struct key_host *h;
     size_t n;
     bool has_role = false;
+    int barred, other = 0;
 
     if (key_hosts_refresh(&s->ring, &kept) < 0)
         return spur_fail(err, SPUR_EAUTH, "%s", kept.text);
     say_kept(s, &kept);
+    /* ESTALE: it was good once, so whoever holds it may hear why it is not now. */
+    if ((barred = key_barred(&s->ring, name, public_key)))
+        return spur_fail(err, SPUR_ESTALE, barred == KEY_REVOKED ? "host %s was revoked: `spur token create --host %s` lets it join again with a new key"
+                                                                : "host %s speaks with a key it has replaced (`spur host rotate`): is host.key an old copy? Name: %s", name, name);
     h = key_host_find(&s->ring, name, &n);
     for (size_t i = 0; i < n; i++) {
-        if (h[i].role != role)
+        if (h[i].role != role) {
+            other = h[i].role < KEY_REVOKED ? h[i].role : other;
             continue;
+        }
         has_role = true;
         if (sodium_memcmp(h[i].public_key, public_key, 32) == 0)
             return 0;
     }
-    if (!n)
-        return spur_fail(err, SPUR_EAUTH, "host %s is not in %s: add it with `spur cluster init` and copy the file here", name, s->ring.hosts_file.path);
+    if (!has_role && !other)
+        return spur_fail(err, SPUR_EAUTH, "host %s is not in %s: add it with `spur token create`, or with `spur cluster init` and copy the file here", name, s->ring.hosts_file.path);
     if (!has_role)
-        return spur_fail(err, SPUR_EAUTH, "host %s speaks as a %s host, in %s it is a %s host", name, key_role_text(role), s->ring.hosts_file.path, key_role_text(h->role));
+        return spur_fail(err, SPUR_EAUTH, "host %s speaks as a %s host, in %s it is a %s host", name, key_role_text(role), s->ring.hosts_file.path, key_role_text(other));
     return spur_fail(err, SPUR_EAUTH, "host %s speaks with a key that is not in %s (a new key? copy the new file here)", name, s->ring.hosts_file.path);
 }
 
 static int sodium_check(void *self, const struct spur_transcript *t, const uint8_t *proof, size_t len, struct spur_identity *out, struct spur_error *err)
 {
     struct sodium *s = self;
-    uint8_t text[512];
+    uint8_t text[PROOF_TEXT_MAX];
     char name[64];
     size_t n, name_len;
     uint32_t uid, gid;
     int role, host_role, rc;
 
+    if (len && proof[0] == TOKEN_PROOF)
+        return token_check(s, t, proof, len, out, err);
     if (len < PROOF_HEAD || proof[0] != 1 || (name_len = proof[3]) == 0 || name_len > 63 || len != PROOF_HEAD + name_len + 32 + crypto_sign_BYTES ||
         memchr(proof + PROOF_HEAD, '\0', name_len))
         return spur_fail(err, SPUR_EAUTH, "the peer's proof is not one of auth/sodium (is AuthType the same on both sides?)");
@@ -166,11 +155,13 @@ static int sodium_check(void *self, const struct spur_transcript *t, const uint8
     uid = get32(proof + 4);
     gid = get32(proof + 8);
     n = PROOF_HEAD + name_len + 32;
-    if (host_role != SPUR_ROLE_NODE && host_role != SPUR_ROLE_LOGIN && host_role != SPUR_ROLE_CONTROLLER)
+    if (host_role != SPUR_ROLE_NODE && host_role != SPUR_ROLE_LOGIN && host_role != SPUR_ROLE_CONTROLLER && host_role != SPUR_ROLE_TOKEN)
         return spur_fail(err, SPUR_EAUTH, "host %s claims role %d, which no host has", name, host_role);
-    if (role == SPUR_ROLE_USER ? t->by_server || uid == UINT32_MAX || gid == UINT32_MAX : role != host_role || uid != UINT32_MAX || gid != UINT32_MAX)
+    if (role == SPUR_ROLE_USER ? t->by_server || host_role == SPUR_ROLE_TOKEN || uid == UINT32_MAX || gid == UINT32_MAX : role != host_role || uid != UINT32_MAX || gid != UINT32_MAX)
         return spur_fail(err, SPUR_EAUTH, "host %s claims what its role does not allow", name);
-    if ((rc = known_host(s, name, host_role, proof + n - 32, err)) < 0)
+    if ((rc = known_host(s, name, host_role, proof + n - 32, err)) < 0 && rc != SPUR_ESTALE)
+        return rc;
+    if (rc == SPUR_ESTALE && crypto_sign_verify_detached(proof + n, text, proof_text(t, proof, n, text), proof + n - 32) == 0)
         return rc;
     if (crypto_sign_verify_detached(proof + n, text, proof_text(t, proof, n, text), proof + n - 32) != 0)
         return spur_fail(err, SPUR_EAUTH, "the signature of host %s is wrong: it was made for another connection or changed", name);
@@ -183,6 +174,27 @@ static int sodium_check(void *self, const struct spur_transcript *t, const uint8
     snprintf(out->host, sizeof out->host, "%s", name);
     if (out->size >= offsetof(struct spur_identity, host_role) + sizeof out->host_role)
         out->host_role = host_role;
+    if (out->size >= offsetof(struct spur_identity, key) + sizeof out->key)
+        memcpy(out->key, proof + n - 32, 32);
+    return 0;
+}
+
+/* Keys that were replaced end nothing that is under way: they are good for no new connection. */
+static int sodium_stands(void *self, const struct spur_identity *id, struct spur_error *err)
+{
+    static const uint8_t none[32];
+    struct sodium *s = self;
+    struct spur_error kept = { 0 };
+
+    if (id->is_local || id->size < sizeof *id)
+        return 0;
+    if (key_hosts_refresh(&s->ring, &kept) < 0)
+        return 0;
+    say_kept(s, &kept);
+    if (*id->token)
+        return token_stands(s, id, err);
+    if (memcmp(id->key, none, 32) != 0 && key_barred(&s->ring, id->host, id->key) == KEY_REVOKED)
+        return spur_fail(err, SPUR_EAUTH, "host %s was revoked", id->host);
     return 0;
 }
 
@@ -207,7 +219,7 @@ static void credential_hash(const char *purpose, const char *signer, const void 
     crypto_generichash_final(&h, out + sizeof CREDENTIAL_TAG, 64);
 }
 
-static int sodium_sign(void *self, const char *purpose, const void *data, size_t n, uint8_t signature[64], struct spur_error *err)
+int sodium_sign(void *self, const char *purpose, const void *data, size_t n, uint8_t signature[64], struct spur_error *err)
 {
     struct sodium *s = self;
     const struct key_own *own;
@@ -223,7 +235,7 @@ static int sodium_sign(void *self, const char *purpose, const void *data, size_t
     return 0;
 }
 
-static int sodium_verify(void *self, const char *purpose, const char *signer, const void *data, size_t n, const uint8_t signature[64], struct spur_error *err)
+int sodium_verify(void *self, const char *purpose, const char *signer, const void *data, size_t n, const uint8_t signature[64], struct spur_error *err)
 {
     struct sodium *s = self;
     struct spur_error kept = { 0 };
@@ -238,7 +250,7 @@ static int sodium_verify(void *self, const char *purpose, const char *signer, co
     h = key_host_find(&s->ring, signer, &count);
     credential_hash(purpose, signer, data, n, text);
     for (size_t i = 0; i < count; i++) {
-        if (h[i].role != SPUR_ROLE_CONTROLLER)
+        if (h[i].role != SPUR_ROLE_CONTROLLER || key_barred(&s->ring, signer, h[i].public_key))
             continue;
         is_controller = true;
         if (crypto_sign_verify_detached(signature, text, sizeof text, h[i].public_key) == 0)
@@ -296,7 +308,7 @@ static int sodium_open(const struct spur_host *host, const struct spur_conf *con
     s->host = host;
     snprintf(s->name, sizeof s->name, "%s", name ? name : "");
     s->role = !role || !strcmp(role, "command") ? SPUR_ROLE_NONE : !strcmp(role, "controller") ? SPUR_ROLE_CONTROLLER :
-              !strcmp(role, "logind") ? SPUR_ROLE_LOGIN : SPUR_ROLE_NODE;
+              !strcmp(role, "logind") ? SPUR_ROLE_LOGIN : !strcmp(role, "token") ? SPUR_ROLE_TOKEN : SPUR_ROLE_NODE;
     key_ring_init(&s->ring, dir && *dir ? dir : SPUR_SYSCONFDIR "/spur/keys");
     if ((rc = options(s, conf, err)) < 0)
         goto fail;
@@ -332,6 +344,11 @@ static int sodium_enrol(void *self, const char *lines, struct spur_error *err)
     return key_joined_write(&s->ring, lines, err);
 }
 
+static bool is_believed(const struct sodium *s, const struct key_host *h)
+{
+    return h->role < SPUR_ROLE_TOKEN && !key_barred(&s->ring, h->name, h->public_key);
+}
+
 static long sodium_roster(void *self, char *buf, size_t n, struct spur_error *err)
 {
     struct sodium *s = self;
@@ -344,11 +361,13 @@ static long sodium_roster(void *self, char *buf, size_t n, struct spur_error *er
         return spur_fail(err, rc, "%s", kept.text);
     say_kept(s, &kept);
     for (size_t i = 0; i < s->ring.host_count; i++)
-        need += strlen(s->ring.hosts[i].name) + strlen(key_role_text(s->ring.hosts[i].role)) + 64 + 3;
+        need += is_believed(s, &s->ring.hosts[i]) ? strlen(s->ring.hosts[i].name) + strlen(key_role_text(s->ring.hosts[i].role)) + 64 + 3 : 0;
     if (need > n)
         return (long)need;
     *buf = '\0';
     for (size_t i = 0, at = 0; i < s->ring.host_count; i++) {
+        if (!is_believed(s, &s->ring.hosts[i]))
+            continue;
         sodium_bin2hex(key, sizeof key, s->ring.hosts[i].public_key, 32);
         at += (size_t)snprintf(buf + at, n - at, "%s %s %s\n", s->ring.hosts[i].name, key_role_text(s->ring.hosts[i].role), key);
     }
@@ -362,7 +381,7 @@ static const struct spur_option sodium_options[] = {
 
 static const struct spur_auth_ops sodium_ops = {
     .size = sizeof sodium_ops, .prove = sodium_prove, .vouch = sodium_vouch, .check = sodium_check, .sign = sodium_sign, .verify = sodium_verify,
-    .enrol = sodium_enrol, .roster = sodium_roster };
+    .enrol = sodium_enrol, .roster = sodium_roster, .stands = sodium_stands, .token_make = token_make, .token_prove = token_prove };
 
 SPUR_PLUGIN(auth, sodium, .about = "a key for each host; daemons vouch for their users", .stands_for = "slurm none", .caps = SPUR_CAP_HOST_IDENTITY, .options = sodium_options,
             .ops = &sodium_ops, .open = sodium_open, .reload = sodium_reload, .close = sodium_close);

@@ -2,7 +2,7 @@
 /* test_table.c - the authorisation table, cell by cell: every message type of the wire against every kind of asker.
  *
  * The letters are written down here once more by hand, so that a slip in table.def shows: n nobody, u user, a administrator, c compute node,
- * l login host, k controller.
+ * l login host, t bearer of a token who joins, k controller.
  */
 #include <check.h>
 #include <string.h>
@@ -10,12 +10,13 @@
 #include "desk.h"
 
 static const struct { unsigned type; const char *may; } expected[] = {
-    { WIRE__MESSAGE_TYPE__PING, "nualck" }, { WIRE__MESSAGE_TYPE__SUBMIT, "ua" }, { WIRE__MESSAGE_TYPE__TEST_ONLY, "ua" }, { WIRE__MESSAGE_TYPE__JOBS, "uack" },
+    { WIRE__MESSAGE_TYPE__PING, "nualckt" }, { WIRE__MESSAGE_TYPE__SUBMIT, "ua" }, { WIRE__MESSAGE_TYPE__TEST_ONLY, "ua" }, { WIRE__MESSAGE_TYPE__JOBS, "uack" },
     { WIRE__MESSAGE_TYPE__NODES, "uack" }, { WIRE__MESSAGE_TYPE__PARTITIONS, "uack" }, { WIRE__MESSAGE_TYPE__STEPS, "uack" }, { WIRE__MESSAGE_TYPE__CONFIG, "uack" },
-    { WIRE__MESSAGE_TYPE__CONFIG_FILES, "uack" }, { WIRE__MESSAGE_TYPE__STATS, "uak" }, { WIRE__MESSAGE_TYPE__CANCEL, "ua" }, { WIRE__MESSAGE_TYPE__JOB_UPDATE, "ua" },
+    { WIRE__MESSAGE_TYPE__CONFIG_FILES, "uackl" }, { WIRE__MESSAGE_TYPE__STATS, "uak" }, { WIRE__MESSAGE_TYPE__CANCEL, "ua" }, { WIRE__MESSAGE_TYPE__JOB_UPDATE, "ua" },
     { WIRE__MESSAGE_TYPE__STEP_CREATE, "ua" }, { WIRE__MESSAGE_TYPE__WAIT, "ua" }, { WIRE__MESSAGE_TYPE__SCRIPT, "ua" }, { WIRE__MESSAGE_TYPE__NODE_UPDATE, "a" },
     { WIRE__MESSAGE_TYPE__PARTITION_UPDATE, "a" }, { WIRE__MESSAGE_TYPE__RECONFIGURE, "a" }, { WIRE__MESSAGE_TYPE__SHUTDOWN, "a" }, { WIRE__MESSAGE_TYPE__VOUCH, "ua" },
-    { WIRE__MESSAGE_TYPE__MEMBERS, "uack" }, { WIRE__MESSAGE_TYPE__MESH, "uack" }, { WIRE__MESSAGE_TYPE__MESH_ROTATE, "a" }, { WIRE__MESSAGE_TYPE__MEMBER_CHANGE, "a" }, { WIRE__MESSAGE_TYPE__BLOB, "k" }, { WIRE__MESSAGE_TYPE__JOIN, "l" },
+    { WIRE__MESSAGE_TYPE__MEMBERS, "uack" }, { WIRE__MESSAGE_TYPE__MESH, "uack" }, { WIRE__MESSAGE_TYPE__MESH_ROTATE, "a" }, { WIRE__MESSAGE_TYPE__MEMBER_CHANGE, "a" }, { WIRE__MESSAGE_TYPE__BLOB, "k" }, { WIRE__MESSAGE_TYPE__JOIN, "t" },
+    { WIRE__MESSAGE_TYPE__HOSTS, "a" }, { WIRE__MESSAGE_TYPE__HOST_CHANGE, "a" }, { WIRE__MESSAGE_TYPE__HOST_KEY, "clk" }, { WIRE__MESSAGE_TYPE__USER_TOKEN, "ua" },
     { WIRE__MESSAGE_TYPE__REGISTER, "ck" }, { WIRE__MESSAGE_TYPE__HEARTBEAT, "ck" }, { WIRE__MESSAGE_TYPE__REPORT, "ck" },
 };
 
@@ -23,7 +24,7 @@ START_TEST(matrix)
 {
     static const struct { char letter; int role; uint32_t uid; } askers[] = {
         { 'n', SPUR_ROLE_NONE, UINT32_MAX }, { 'n', SPUR_ROLE_USER, UINT32_MAX }, { 'u', SPUR_ROLE_USER, ALICE }, { 'a', SPUR_ROLE_USER, 0 }, { 'a', SPUR_ROLE_USER, SLURM },
-        { 'c', SPUR_ROLE_NODE, UINT32_MAX }, { 'c', SPUR_ROLE_NODE, 0 }, { 'l', SPUR_ROLE_LOGIN, UINT32_MAX }, { 'k', SPUR_ROLE_CONTROLLER, UINT32_MAX },
+        { 'c', SPUR_ROLE_NODE, UINT32_MAX }, { 'c', SPUR_ROLE_NODE, 0 }, { 'l', SPUR_ROLE_LOGIN, UINT32_MAX }, { 't', SPUR_ROLE_TOKEN, UINT32_MAX }, { 'k', SPUR_ROLE_CONTROLLER, UINT32_MAX },
     };
     const ProtobufCEnumDescriptor *types = &wire__message_type__descriptor;
     struct desk d;
