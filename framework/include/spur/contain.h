@@ -6,7 +6,7 @@
  * which has one thread; `enter` comes in its child. `reclaim` alone is called by the agent, for a supervisor that died. Calls may read and
  * write /proc and /sys, and must not wait for processes. The host answers the keys of cgroup.conf by host->config too ("CgroupMountpoint").
  * Mandatory: create, enter, signal, kill, count, destroy. What is handed in is borrowed until the call returns. A plugin that cannot work on this
- * machine fails in open, with a sentence; the host then takes contain/process unless the site has asked for limits.
+ * machine says so in `ready`; the host then takes contain/process, and drains the node when the site has asked for limits.
  */
 #ifndef SPUR_CONTAIN_H
 #define SPUR_CONTAIN_H
@@ -86,6 +86,8 @@ struct spur_contain_ops {
     size_t (*reclaim)(void *self, const struct spur_contain_step *step, const struct spur_contain_leader *leaders, size_t count);
     /* SPUR_CONTAIN_* bits of what this machine can do. Optional: nothing. */
     uint32_t (*can)(void *self);
+    /* Could a box be made here? 0, or a code with a sentence for the site. Optional: always. */
+    int  (*ready)(void *self, struct spur_error *err);
     int  (*status)(void *self, char *buf, size_t len);  /* one line for people: what is used, and where; 0 or a code. Optional. */
 };
 
