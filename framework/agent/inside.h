@@ -55,6 +55,7 @@ struct agent_step {
     uint32_t passing;               /* reports on their way to the disk */
     bool     adopted;               /* found at the start of this agent */
     bool     joined;                /* the switch plugin knows it */
+    bool     is_stuck;              /* its processes do not die of SIGKILL */
 };
 
 /* A job whose emptiness the leader waits for. */
@@ -111,6 +112,7 @@ struct agent {
     uv_timer_t gpu_timer;           /* when the GPUs are looked at again after a watch that broke */
     struct health *health;          /* health.c: HealthCheckProgram; NULL: none */
     /* What is wrong with the node, each "" when nothing: of the inventory, of the watched GPUs (with their numbers), of HealthCheckProgram. */
+    char     contain_fault[240], stuck_fault[64]; int stuck_count;     /* limits that cannot be kept; steps whose processes do not die */
     char     scan_fault[240], gpu_fault[240], program_fault[240]; uint64_t gpu_faulty;
     Wire__DeviceTable *devices;     /* of all its nodes; NULL: no GPU with a number */
     uv_signal_t signals[5];
@@ -179,6 +181,8 @@ void inventory_tell(struct agent *a);                       /* registers all nod
 /* The watch of the GPUs: devices with a fault and the words for it, NULL: all are well. A change is told to the leader at once. */
 void inventory_health(struct agent *a, uint64_t faulty, const char *text);
 void inventory_program(struct agent *a, const char *text);  /* HealthCheckProgram's word; NULL: all is well */
+void inventory_contain(struct agent *a, const char *text);  /* limits that the site asks for and the machine cannot keep; NULL: none */
+void inventory_stuck(struct agent *a, const char *text);    /* processes that do not die; NULL: there are none */
 void inventory_free(struct agent *a);
 int  inventory_print(const char *name);                     /* spurd -C */
 

@@ -241,7 +241,8 @@ void inventory_free(struct agent *a)
 /* The whole truth about what is wrong, into every inventory of this process. */
 static void faults_put(struct agent *a)
 {
-    const char *text = a->scan_fault[0] ? a->scan_fault : a->gpu_fault[0] ? a->gpu_fault : a->program_fault[0] ? a->program_fault : NULL;
+    const char *text = a->scan_fault[0] ? a->scan_fault : a->gpu_fault[0] ? a->gpu_fault : a->program_fault[0] ? a->program_fault :
+                       a->stuck_fault[0] ? a->stuck_fault : a->contain_fault[0] ? a->contain_fault : NULL;
 
     for (size_t i = 0; a->inventories && i < a->count; i++) {
         Wire__NodeInventory *inv = a->inventories[i];
@@ -283,6 +284,16 @@ void inventory_health(struct agent *a, uint64_t faulty, const char *text)
 void inventory_program(struct agent *a, const char *text)
 {
     fault_change(a, a->program_fault, sizeof a->program_fault, text, false);
+}
+
+void inventory_contain(struct agent *a, const char *text)
+{
+    fault_change(a, a->contain_fault, sizeof a->contain_fault, text, false);
+}
+
+void inventory_stuck(struct agent *a, const char *text)
+{
+    fault_change(a, a->stuck_fault, sizeof a->stuck_fault, text, false);
 }
 
 /* Everything has been asked. */

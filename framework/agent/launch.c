@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/contain.h"
 #include "agent/drop.h"
 #include "agent/hooks.h"
 #include "agent/inside.h"
@@ -163,6 +164,7 @@ void launch_order_free(Wire__StepOrder *o)
     }
     free(o->gpus);
     free(o->env);
+    contain_order_free(o->contain);
 }
 
 static int start_supervisor(struct identity *n, struct agent_step *s, const Wire__Launch *l, Wire__Credential *c, uint32_t index, struct spur_error *err)
@@ -202,6 +204,7 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
     o.task_prolog = a->set->task_prolog;
     o.task_epilog = a->set->task_epilog;
     launch_order_gpus(a, &o);
+    o.contain = contain_order(a, c, l, index);
     rc = pool_order(&a->pool, &o, &link, err);
     if (rc == 0)
         step_linked(s, link);

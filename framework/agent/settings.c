@@ -201,6 +201,12 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     s->gpu_interval_s = (uint32_t)c->settings[SETTING_gpu_interval].number;
     for (size_t i = 0; i < c->section_count; i++)
         s->has_gpu_options |= word_starts(c->sections[i].name, "gpu/");
+    s->contain = (struct settings_contain){ .cgroup = c->cgroup, .unkillable_s = (uint32_t)config_number(c, CONF_UnkillableStepTimeout),
+        .proctrack = c->values[CONF_ProctrackType].is_set ? mem_copy(config_text(c, CONF_ProctrackType)) : NULL,
+        .constrain = config_has_word(c, CONF_TaskPlugin, "task/cgroup") || config_has_word(c, CONF_TaskPlugin, "cgroup"),
+        .unkillable_program = mem_copy(config_text(c, CONF_UnkillableStepProgram)), .job_container = mem_copy(config_text(c, CONF_JobContainerType)) };
+    s->contain.cgroup.mountpoint = mem_copy(c->cgroup.mountpoint);
+    s->contain.cgroup.plugin = mem_copy(c->cgroup.plugin);
     s->plugin_dir = mem_copy(config_text(c, CONF_PluginDir));
     s->spur_text = mem_copy(c->spur_text);
     s->emulate_topology = s->emulate_hardware ? absolute(config_setting(c, SETTING_emulate_topology)) : NULL;
@@ -254,6 +260,11 @@ void settings_free(struct settings *s)
     free(s->health_program);
     free(s->health_states);
     free(s->autodetect);
+    free(s->contain.proctrack);
+    free(s->contain.cgroup.mountpoint);
+    free(s->contain.cgroup.plugin);
+    free(s->contain.unkillable_program);
+    free(s->contain.job_container);
     free(s->plugin_dir);
     free(s->spur_text);
     free(s->host);

@@ -32,6 +32,13 @@ struct settings {
     char    *plugin_dir, *spur_text;    /* what the probe needs to open plugins as we would */
     char    *emulate_topology;          /* file; NULL: none */
     int      log_level;
+    struct settings_contain {               /* contain.c; texts of cgroup are this struct's own */
+        char *proctrack;                    /* ProctrackType; NULL: not given */
+        bool  constrain;                    /* TaskPlugin has task/cgroup */
+        struct config_cgroup cgroup;
+        uint32_t unkillable_s;
+        char *unkillable_program, *job_container;       /* NULL: none */
+    } contain;
     /* of the nodes, in the order of `names` */
     struct settings_node {
         char *addr, *hostname;

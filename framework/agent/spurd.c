@@ -21,6 +21,7 @@
 
 #include "agent/agent.h"
 #include "agent/configless.h"
+#include "agent/contain.h"
 #include "agent/gpus.h"
 #include "agent/health.h"
 #include "agent/hooks.h"
@@ -142,6 +143,7 @@ static void take_config(struct agent *a, const struct config *cfg, bool is_own)
         }
         settings_free(a->set);
         a->set = fresh;
+        contain_settle(a);
         inventory_take(a, inventory_tell);
         health_start(a);
     }
@@ -328,6 +330,7 @@ static int agent_start(struct agent *a, const struct config *cfg, bool clean, st
     }
     if ((rc = listen_local(a, err)) < 0)
         return rc;
+    contain_settle(a);
     steps_adopt(a);
     uv_timer_init(a->loop, &a->gpu_timer);
     a->gpu_timer.data = a;
@@ -353,6 +356,7 @@ static void agent_free(struct agent *a)
         table_fini(&a->nodes[i].steps);
     }
     node_mesh_free(a);
+    contain_free(a);
     inventory_free(a);
     seen_close(&a->seen);
     pool_stop(&a->pool);

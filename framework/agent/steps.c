@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/contain.h"
 #include "agent/container.h"
 #include "agent/hooks.h"
 #include "agent/inside.h"
@@ -253,7 +254,12 @@ static void link_event(uv_poll_t *p, int status, int events)
         rc = link_read(&l->link, 1u << 20, &err);
     while (l->step && (got = link_next(&l->link, &f, &body, &err)) > 0) {
         if (f.type == WIRE__MESSAGE_TYPE__STEP_HELLO) {
+            Wire__StepHello *hello = wire__step_hello__unpack(NULL, f.length, body);
+
             l->greeted = true;
+            if (hello)
+                contain_stuck(s, hello->has_stuck && hello->stuck);
+            wire__step_hello__free_unpacked(hello, NULL);
         } else if (f.type == WIRE__MESSAGE_TYPE__STEP_EVENT) {
             Wire__Report *r = wire__report__unpack(NULL, f.length, body);
 
@@ -298,6 +304,7 @@ void step_end(struct agent_step *s)
     struct spur_error err = { 0 };
 
     link_drop(s);
+    contain_stuck(s, false);
     if (s->emulated)
         emulate_free(s);
     if (s->joined && a->sw) {

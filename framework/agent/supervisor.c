@@ -59,9 +59,10 @@ struct supervisor {
     struct link agent;
     struct taskio *io;
     struct task *tasks; uint32_t count, running, words;
-    bool   started_said, is_ending, kill_now;
+    bool   started_said, is_ending, kill_now, is_stuck;
     int    ending_signal;
-    int64_t kill_at_ms, sweep_at_ms, sweep_ms, exit_at_ms;
+    int64_t kill_at_ms, sweep_at_ms, sweep_ms, exit_at_ms, first_kill_ms;      /* first_kill_ms: of SIGKILL to all; 0: none yet */
+    uint64_t oom_kills;
     int    status;
     bool   failed; int fail_status;     /* a task could not start: `text` says why; the others were killed for it */
     char   text[sizeof ((struct spur_error *)0)->text];
@@ -141,6 +142,7 @@ static void agent_greet(struct supervisor *s)
     hello.step_id = s->order->grant->step_id;
     hello.attempt = s->order->grant->attempt;
     hello.pid = (uint32_t)getpid();
+    hello.has_stuck = hello.stuck = s->is_stuck;
     agent_send(s, WIRE__MESSAGE_TYPE__STEP_HELLO, 0, &hello.base);
     for (size_t i = 0; i < s->pending_count; i++)
         agent_send(s, WIRE__MESSAGE_TYPE__STEP_EVENT, s->pending[i]->seq, &s->pending[i]->base);
@@ -169,6 +171,8 @@ static void report(struct supervisor *s, Wire__Report__Kind kind, int status, co
         r->user_us = (uint64_t)s->used.ru_utime.tv_sec * 1000000u + (uint64_t)s->used.ru_utime.tv_usec;
         r->system_us = (uint64_t)s->used.ru_stime.tv_sec * 1000000u + (uint64_t)s->used.ru_stime.tv_usec;
         r->max_rss_kib = (uint64_t)s->used.ru_maxrss;
+        if (kind == WIRE__REPORT__KIND__ENDED && s->oom_kills)
+            r->has_oom = r->oom = true;
         s->ended = r;
         save_state(s);
         s->ended = NULL;
@@ -191,6 +195,18 @@ static void acknowledged(struct supervisor *s, uint64_t seq)
 
 /* ---- signals and the end ---- */
 
+/* Into the error file of the first task that has one, else to srun. */
+static void say_line(struct supervisor *s, const char *line)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->tasks[i].err_fd >= 0) {
+            if (write(s->tasks[i].err_fd, line, strlen(line)) < 0)
+                s->tasks[i].err_fd = -1;
+            return;
+        }
+    taskio_say(s->io, line);
+}
+
 /* The line that people look for: "slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT 2026-11-30T12:00:00 DUE TO TIME LIMIT ***". Once, by the step's first node. */
 static void say_cancelled(struct supervisor *s, const char *why)
 {
@@ -205,13 +221,20 @@ static void say_cancelled(struct supervisor *s, const char *why)
         snprintf(step, sizeof step, ".%u", s->order->grant->step_id);
     snprintf(line, sizeof line, "slurmstepd: error: *** %s %u%s ON %s CANCELLED AT %s%s%.60s ***\n", *step ? "STEP" : "JOB", s->order->grant->job_id, step,
              s->order->node, when, why && *why ? " DUE TO " : "", why ? why : "");
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->tasks[i].err_fd >= 0) {
-            if (write(s->tasks[i].err_fd, line, strlen(line)) < 0)
-                s->tasks[i].err_fd = -1;
-            return;
-        }
-    taskio_say(s->io, line);
+    say_line(s, line);
+}
+
+static void say_oom(struct supervisor *s)
+{
+    char line[200], step[16];
+
+    if (order_is_batch(s->order))
+        snprintf(step, sizeof step, "batch");
+    else
+        snprintf(step, sizeof step, "%u", s->order->grant->step_id);
+    snprintf(line, sizeof line, "slurmstepd: error: Detected %llu oom_kill event%s in StepId=%u.%s. Some of the step tasks have been OOM Killed.\n",
+             (unsigned long long)s->oom_kills, s->oom_kills == 1 ? "" : "s", s->order->grant->job_id, step);
+    say_line(s, line);
 }
 
 static void begin_ending(struct supervisor *s, int signal, int64_t wait_ms)
@@ -276,12 +299,26 @@ static void signal_from_srun(void *arg, int signal)
         container_signal(signal);
 }
 
+/* UnkillableStepTimeout: the agent is told, drains the node and runs UnkillableStepProgram. */
+static void stuck_check(struct supervisor *s, int64_t now)
+{
+    const Wire__Contain *c = s->order->contain;
+
+    if (s->is_stuck || !c || !c->has_unkillable_s || now < s->first_kill_ms + (int64_t)c->unkillable_s * 1000)
+        return;
+    s->is_stuck = true;
+    agent_greet(s);
+}
+
 static void sweep(struct supervisor *s, int64_t now)
 {
     if (now < s->sweep_at_ms)
         return;
     if (s->phase == PHASE_EMPTYING || (s->is_ending && now >= s->kill_at_ms && s->phase == PHASE_RUN)) {
         container_kill();
+        if (!s->first_kill_ms)
+            s->first_kill_ms = now;
+        stuck_check(s, now);
         s->sweep_at_ms = now + s->sweep_ms;
         s->sweep_ms = s->sweep_ms * 2 > SWEEP_LAST_MS ? SWEEP_LAST_MS : s->sweep_ms * 2;
     }
@@ -620,6 +657,8 @@ static void advance(struct supervisor *s, int64_t now)
         empty = reap(s);
     }
     if (s->phase == PHASE_RUN && s->running == 0 && s->words == 0) {
+        if ((s->oom_kills = container_oom_kills()))
+            say_oom(s);
         report(s, WIRE__REPORT__KIND__ENDED, s->failed ? s->fail_status : s->status, s->text);
         s->phase = PHASE_EMPTYING;
         s->sweep_at_ms = now;

@@ -63,6 +63,8 @@ void config_free(struct config *c)
     free(c->gres_text);
     free(c->topology_text);
     free(c->cgroup_text);
+    free(c->cgroup.mountpoint);
+    free(c->cgroup.plugin);
     free(c->spur_text);
     free(c->hosts_text);
     free(c->path);
@@ -500,6 +502,7 @@ static int parse(const struct texts *t, bool keep_going, struct config **out, st
         err = &own;
     table_init(&c->node_by_name);
     defaults_set(c);
+    cgroup_default(c);
     c->slurm_text = mem_copy(t->slurm ? t->slurm : "");
     c->gres_text = mem_copy(t->gres);
     c->topology_text = mem_copy(t->topology);

@@ -138,6 +138,16 @@ struct config_gres_line {
 
 struct config_controller { char *host, *addr; };        /* SlurmctldHost=host(addr), ControlMachine/BackupController too */
 
+/* cgroup.conf. Percents in hundredths: 10000 is all. */
+struct config_cgroup {
+    char    *mountpoint, *plugin;       /* NULL: not given */
+    bool     cores, devices, ram, swap; /* Constrain...=yes */
+    uint32_t allowed_ram, allowed_swap; /* AllowedRAMSpace (10000), AllowedSwapSpace (0): of the memory a job was given */
+    uint32_t max_ram, max_swap;         /* MaxRAMPercent, MaxSwapPercent (10000): of the machine's */
+    uint64_t min_ram_mib;               /* MinRAMSpace (30) */
+    int32_t  swappiness;                /* MemorySwappiness, -1: not given */
+};
+
 struct config_note {            /* what `spur config check` prints for one line */
     char    *file; unsigned line;
     char    *key, *value;
@@ -161,6 +171,7 @@ struct config {
     struct config_value settings[CONF_SETTINGS];
     struct config_section *sections; size_t section_count;
     struct config_controller *controllers; size_t controller_count;
+    struct config_cgroup cgroup;
     struct config_node *nodes; size_t node_count;           /* in file order; index is the node's number everywhere */
     struct table node_by_name;                              /* name -> struct config_node* */
     struct config_partition *partitions; size_t partition_count;

@@ -68,6 +68,7 @@ int  topology_resolve(struct reader *r, const char *file, struct spur_error *err
 bool topology_is_yaml(const char *text);
 int  topology_yaml_read(struct reader *r, const char *text, const char *file, struct spur_error *err);
 void switch_fini(struct config_switch *s);
+void cgroup_default(struct config *c);
 int  cgroup_read(struct reader *r, const char *text, const char *file, struct spur_error *err);
 void settings_default(struct config *c);
 int  spurconf_read(struct reader *r, const char *text, const char *file, struct spur_error *err);

@@ -305,13 +305,25 @@ START_TEST(other_files)
 
     ck_assert_msg(config_parse("", NULL, "SwitchName=leaf1 Nodes=k[001-004] LinkSpeed=4\nSwitchName=spine Switches=leaf[1-3]\nBlockName=b1 Nodes=a[1-4]\nBlockSizes=4,16\n",
         "ConstrainCores=yes\nCgroupAutomount=yes\nConstrainRAMSpace=no\n", NULL, &c, &err) == 0, "%s", err.text);
-    ck_assert_uint_eq(c->note_count, 4);        /* LinkSpeed; a flat network takes no topology; two of cgroups */
+    ck_assert_uint_eq(c->note_count, 3);        /* LinkSpeed; a flat network takes no topology; CgroupAutomount */
+    ck_assert(c->cgroup.cores && !c->cgroup.ram && c->cgroup.allowed_ram == 10000 && c->cgroup.min_ram_mib == 30 && c->cgroup.swappiness == -1);
     ck_assert_uint_eq(c->switch_count, 0);
     config_free(c);
     ck_assert_int_lt(config_parse("", NULL, "SwitchName=leaf1", NULL, NULL, &c, &err), 0);
     ck_assert_int_lt(config_parse("", NULL, NULL, "ConstrainCore=yes", NULL, &c, &err), 0);
     ck_assert_ptr_nonnull(strstr(err.text, "nearest known: ConstrainCores"));
     ck_assert_int_lt(config_parse("", NULL, NULL, "ConstrainCores=perhaps", NULL, &c, &err), 0);
+    ck_assert_int_lt(config_parse("", NULL, NULL, "AllowedRAMSpace=much", NULL, &c, &err), 0);
+    ck_assert_int_lt(config_parse("", NULL, NULL, "MemorySwappiness=101", NULL, &c, &err), 0);
+    ck_assert_int_lt(config_parse("", NULL, NULL, "CgroupPlugin=cgroup/v3", NULL, &c, &err), 0);
+    ck_assert_msg(config_parse("", NULL, NULL, "AllowedRAMSpace=101.5\nAllowedSwapSpace=10%\nMinRAMSpace=64\nMaxRAMPercent=98\nCgroupPlugin=cgroup/v2\nCgroupMountpoint=/cg\n"
+        "ConstrainRAMSpace=yes\nConstrainSwapSpace=yes\nConstrainDevices=yes\n", NULL, &c, &err) == 0, "%s", err.text);
+    ck_assert(c->cgroup.allowed_ram == 10150 && c->cgroup.allowed_swap == 1000 && c->cgroup.min_ram_mib == 64 && c->cgroup.max_ram == 9800 && c->cgroup.ram &&
+              c->cgroup.swap && c->cgroup.devices && !c->cgroup.cores);
+    ck_assert_str_eq(c->cgroup.plugin, "cgroup/v2");
+    ck_assert_str_eq(c->cgroup.mountpoint, "/cg");
+    ck_assert_uint_eq(c->note_count, 0);
+    config_free(c);
 }
 END_TEST
 
