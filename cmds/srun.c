@@ -26,11 +26,13 @@
 #include "cmds/srun.h"
 #include "state/apply.h"
 #include "state/job.h"
+#include "state/programs.h"
 
 #define QUIET_MS 250            /* waits shorter than this are not worth a word */
 #define RETRY_MAX_MS 1000
 #define GUARD_TRIES 60          /* with what a call waits by itself, a quarter of an hour */
 #define GUARD_REST_S 5
+#define PROGRAMS_MAX (1u << 20)
 #define BUSY_ERRNO 2059         /* resources are held by other steps of the job */
 
 extern char **environ;
@@ -357,6 +359,8 @@ static int allocate(struct srun *s)
     int number;
 
     submit.spec = &s->r.spec;
+    if (s->r.step.task_nodes)       /* nodes differ in their tasks: each gets room for as many as the fullest one has */
+        s->r.spec.ntasks = s->r.spec.ntasks_per_node * s->r.spec.min_nodes;
     s->r.spec.has_is_batch = true;
     s->r.spec.export_env = (char *)(uintptr_t)s->r.export;
     client_token(token, &submit.token_wall_ms);
@@ -433,17 +437,25 @@ static void step_spec(struct srun *s)
     t->has_overcommit = t->overcommit = j->overcommit;
     t->tres_per_task = j->tres_per_task;
     t->distribution = j->distribution;
+    t->cpu_bind = (char *)(uintptr_t)s->r.cpu_bind;
+    t->mem_bind = (char *)(uintptr_t)s->r.mem_bind;
+    t->hint = j->hint;
+    t->has_ntasks_per_core = j->has_ntasks_per_core;
+    t->ntasks_per_core = j->ntasks_per_core;
+    t->has_ntasks_per_socket = j->has_ntasks_per_socket;
+    t->ntasks_per_socket = j->ntasks_per_socket;
+    t->has_multi_prog = t->multi_prog = s->r.multi_prog;
     t->open_mode = j->open_mode;
     t->work_dir = j->work_dir;
     t->has_umask = j->has_umask;
     t->umask = j->umask;
     t->n_rlimits = j->n_rlimits;
     t->rlimits = j->rlimits;
+    t->has_min_nodes = j->has_min_nodes;
+    t->min_nodes = j->min_nodes;
+    t->has_max_nodes = j->has_max_nodes;
+    t->max_nodes = j->max_nodes;
     if (!s->owns_job) {                         /* else the whole allocation is the step's */
-        t->has_min_nodes = j->has_min_nodes;
-        t->min_nodes = j->min_nodes;
-        t->has_max_nodes = j->has_max_nodes;
-        t->max_nodes = j->max_nodes;
         t->req_nodes = j->req_nodes;
         t->exc_nodes = j->exc_nodes;
         t->has_mem_per_node_mib = j->has_mem_per_node_mib;
@@ -492,6 +504,35 @@ static void program_find(struct request *r)
             return;
     }
     r->argv[0] = request_path(r, name);
+}
+
+/* --multi-prog: the file goes along whole, each supervisor takes its tasks' lines from it. */
+static int programs_take(struct srun *s, struct spur_error *err)
+{
+    Wire__StepSpec *t = &s->r.step;
+    const char *path = s->r.argv[0];
+    char **argv = arena_alloc(&s->r.arena, ((size_t)s->r.argc + 1) * sizeof *argv);
+    FILE *f = fopen(path, "re");
+    char some[4096];
+    struct str text;
+    size_t n;
+
+    if (!f)
+        return spur_fail(err, SPUR_EIO, "--multi-prog: cannot open %.200s: %s", path, strerror(errno));
+    str_init(&text);
+    while ((n = fread(some, 1, sizeof some, f)) > 0 && text.len < PROGRAMS_MAX)
+        str_add_n(&text, some, n);
+    fclose(f);
+    memcpy(argv, s->r.argv, (size_t)s->r.argc * sizeof *argv);
+    argv[0] = arena_copy(&s->r.arena, text.text);
+    n = text.len;
+    str_fini(&text);
+    t->argv = argv;
+    if (n >= PROGRAMS_MAX)
+        return spur_fail(err, SPUR_ELIMIT, "--multi-prog: %.200s is larger than %u bytes", path, PROGRAMS_MAX);
+    if (programs_check(argv[0], t->has_ntasks ? t->ntasks : 1, err) < 0)
+        return spur_context(err, "Configuration file %.200s invalid", path);
+    return 0;
 }
 
 static int step_create(struct srun *s, char *env, size_t env_n)
@@ -576,8 +617,13 @@ static int step(struct srun *s)
     if (!getcwd(here, sizeof here))
         strcpy(here, "/");
     snprintf(dir, sizeof dir, "SLURM_SUBMIT_DIR=%s", here);
-    program_find(&s->r);
+    if (!s->r.multi_prog)
+        program_find(&s->r);
     step_spec(s);
+    if (s->r.multi_prog && programs_take(s, &err) < 0) {
+        fprintf(stderr, "srun: error: %s\n", err.text);
+        return error_exit(1);
+    }
     if (environment_export(&s->r, environ, !s->owns_job && getenv("SLURM_SUBMIT_DIR") ? NULL : also, &env, &env_n, &err) < 0) {
         fprintf(stderr, "srun: error: %s\n", err.text);
         return error_exit(1);
@@ -608,6 +654,7 @@ static int listen_for_tasks(struct srun *s, struct spur_error *err)
 static int run(struct srun *s, int argc, char **argv)
 {
     struct spur_error err = { 0 };
+    uint32_t ntasks;
     int rc;
 
     if (request_place(&s->r, argc, argv, &err) < 0 || files_plan(s, &err) < 0 || client_open(NULL, &s->client, &err) < 0 ||
@@ -621,7 +668,9 @@ static int run(struct srun *s, int argc, char **argv)
         fprintf(stderr, "srun: error: --test-only is for allocations; this would be a step of job %u\n", s->job_id);
         return error_exit(1);
     }
+    ntasks = s->r.spec.ntasks;
     rc = s->r.has_job_id ? 0 : allocate(s);
+    s->r.spec.ntasks = ntasks;
     if (rc == 0 && !s->r.test_only) {
         rc = step(s);
         if (rc && !s->wait_status)

@@ -19,13 +19,14 @@
 #include "base/str.h"
 #include "cmds/srun.h"
 #include "state/job.h"
+#include "state/layout.h"
 
 #define ASK_MS 2000                 /* between two questions whether the step lives */
 
 struct running {
     struct srun *s;
     struct hostlist *nodes;
-    uint32_t *first;                /* first task of each node */
+    uint32_t *node_of;              /* a task: index of its node */
     int     *ended;                 /* wait() status of tasks whose end is not told yet; -1 elsewhere */
     bool     told_any, terminated, over;
     int64_t  first_end_ms, last_int_ms, last_sent_ms, asked_ms;
@@ -164,11 +165,7 @@ static void woke(void *arg, struct step_io *io)
 
 static const char *node_of(const struct running *run, uint32_t task)
 {
-    size_t n = hostlist_count(run->nodes), low = 0;
-
-    while (low + 1 < n && run->first[low + 1] <= task)
-        low++;
-    return n ? hostlist_nth(run->nodes, low) : "?";
+    return task < run->s->ntasks && run->node_of[task] < hostlist_count(run->nodes) ? hostlist_nth(run->nodes, run->node_of[task]) : "?";
 }
 
 static void status_text(int status, char *out, size_t size)
@@ -296,14 +293,15 @@ static int tick(void *arg, struct step_io *io)
     return 0;
 }
 
-/* "2(x2),1" and the nodes: the first task of each node. */
+/* "2(x2),1", the nodes and the distribution: the node of each task. */
 static void layout_read(struct running *run)
 {
     size_t n = hostlist_count(run->nodes), i = 0;
     const char *at = run->s->tasks_per_node ? run->s->tasks_per_node : "";
-    uint32_t next = 0;
+    uint32_t *tasks_of = mem_array(n + 1, sizeof *tasks_of), *ids, *named = NULL, total = 0;
+    struct layout_how how;
+    const char **names;
 
-    run->first = mem_array(n + 1, sizeof *run->first);
     while (i < n) {
         uint64_t tasks = 1, times = 1;
 
@@ -317,10 +315,31 @@ static void layout_read(struct running *run)
         }
         at += *at == ',';
         for (; times-- && i < n; i++) {
-            run->first[i] = next;
-            next += (uint32_t)tasks;
+            tasks_of[i] = (uint32_t)tasks;
+            total += (uint32_t)tasks;
         }
     }
+    run->node_of = mem_array((size_t)run->s->ntasks + 1, sizeof *run->node_of);
+    ids = mem_array((size_t)total + 1, sizeof *ids);
+    names = mem_array(n + 1, sizeof *names);
+    for (i = 0; i < n; i++)
+        names[i] = hostlist_nth(run->nodes, i);
+    if (layout_parse(run->s->r.step.distribution, &how, NULL) < 0)
+        memset(&how, 0, sizeof how);
+    if (how.nodes == DEAL_ARBITRARY) {
+        named = mem_array((size_t)total + 1, sizeof *named);
+        if (!layout_named(run->s->r.step.task_nodes, names, (uint32_t)n, total, named))
+            how.nodes = DEAL_BLOCK;
+    }
+    layout_ids(&how, tasks_of, (uint32_t)n, named, ids);
+    for (uint32_t node = 0, k = 0; node < n; node++)
+        for (uint32_t t = 0; t < tasks_of[node]; t++, k++)
+            if (ids[k] < run->s->ntasks)
+                run->node_of[ids[k]] = node;
+    free(tasks_of);
+    free(named);
+    free(names);
+    free(ids);
 }
 
 int step_run(struct srun *s)
@@ -356,7 +375,7 @@ int step_run(struct srun *s)
     }
     if (result.exit_code && !s->wait_status)
         s->wait_status = result.exit_code << 8;
-    free(run.first);
+    free(run.node_of);
     free(run.ended);
     hostlist_destroy(run.nodes);
     return result.exit_code;

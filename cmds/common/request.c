@@ -178,6 +178,8 @@ static int nodes_choose(struct request *r, struct spur_error *err)
 
     if (r->nodefile && !(s->req_nodes = request_node_file(r, r->nodefile, err)))
         return err->code;
+    if (request_task_nodes(r, err) < 0)
+        return err->code;
     if (s->req_nodes && *s->req_nodes) {
         int rc = hostlist_parse(s->req_nodes, &h, err);
 
@@ -211,10 +213,10 @@ static int nodes_choose(struct request *r, struct spur_error *err)
     return 0;
 }
 
-/* nomultithread is a short word for one thread a core; who counts threads or tasks of a core as well has said it more exactly. */
+/* All but multithread are short words for one thread a core; who counts threads or tasks of a core as well has said it more exactly. */
 static void hint_resolve(Wire__JobSpec *s)
 {
-    if (!s->hint || !word_eq(s->hint, "nomultithread"))
+    if (!s->hint || word_eq(s->hint, "multithread"))
         return;
     if (s->has_threads_per_core || s->has_ntasks_per_core) {
         s->hint = NULL;

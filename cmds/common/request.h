@@ -43,7 +43,9 @@ struct request {
     bool           label, unbuffered, kill_on_bad_exit, overlap, exact, whole, disable_status, quit_on_interrupt, has_wait_s, has_relative;
     uint32_t       wait_s, relative;
     const char    *step_out, *step_err, *step_in;   /* as written */
-    const char    *mpi, *cpu_bind;
+    const char    *mpi, *cpu_bind, *mem_bind;
+    const char    *nodes_written;                   /* -w with its order and repetitions */
+    bool           multi_prog;
     int            immediate_s;                     /* -1: not asked */
 
     /* of a terminal (srun --pty, salloc) */
@@ -78,5 +80,15 @@ int    request_propagate_check(const char *words, struct spur_error *err);
 /* Of the rows, for their unit tests. */
 int    signal_option_parse(const char *text, uint32_t *signal, uint32_t *time_s, uint32_t *flags, struct spur_error *err);
 int    nodes_option_parse(const char *text, uint32_t *min, uint32_t *max, bool *has_max, struct spur_error *err);
+
+
+/* Rows of request_tasks.c: how tasks are dealt and bound, as option_row.take. */
+int    request_take_distribution(void *request, const char *value, enum option_source from, struct spur_error *err);
+int    request_take_hint(void *request, const char *value, enum option_source from, struct spur_error *err);
+int    request_take_cpu_bind(void *request, const char *value, enum option_source from, struct spur_error *err);
+int    request_take_mem_bind(void *request, const char *value, enum option_source from, struct spur_error *err);
+/* --distribution=arbitrary and SLURM_HOSTFILE: the node of each task into step.task_nodes, the nodes into spec. */
+int    request_task_nodes(struct request *r, struct spur_error *err);
+int    request_take_multi_prog(void *request, const char *value, enum option_source from, struct spur_error *err);
 
 #endif

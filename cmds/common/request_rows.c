@@ -561,7 +561,11 @@ static int node_list(struct request *r, const char *option, const char *value, c
     hostlist_destroy(h);
     return 0;
 }
-TAKE(nodelist) { return node_list(R, "nodelist", value, &R->spec.req_nodes, err); }
+TAKE(nodelist)
+{
+    R->nodes_written = value;
+    return node_list(R, "nodelist", value, &R->spec.req_nodes, err);
+}
 TAKE(exclude) { return node_list(R, "exclude", value, &R->spec.exc_nodes, err); }
 TAKE_TEXT(chdir, spec.work_dir)
 TAKE_TEXT(output, spec.std_out)
@@ -601,54 +605,6 @@ TAKE(propagate)
 }
 
 /* ---- layout -------------------------------------------------------------------------------------------------------------------------- */
-
-TAKE(distribution)      /* how tasks go to nodes acts; how they go to sockets and cores inside is the default, and only that may be named */
-{
-    char *copy = arena_copy(&R->arena, value), *comma = strchr(copy, ','), *colon;
-
-    if (comma) {
-        *comma++ = '\0';
-        if (word_eq(comma, "Pack"))
-            return unsupported("distribution", value, err);
-        if (!word_eq(comma, "NoPack"))
-            return invalid("distribution", value, err);
-    }
-    if ((colon = strchr(copy, ':'))) {
-        char *cursor = colon + 1, *word;
-
-        *colon = '\0';
-        while ((word = word_next(&cursor, ":"))) {
-            if (word_eq(word, "fcyclic") || word_eq(word, "block"))
-                return unsupported("distribution", value, err);
-            if (!word_eq(word, "cyclic") && strcmp(word, "*"))
-                return invalid("distribution", value, err);
-        }
-    }
-    if (word_starts(copy, "plane") || word_eq(copy, "arbitrary"))
-        return unsupported("distribution", value, err);
-    if (!word_eq(copy, "block") && !word_eq(copy, "cyclic") && strcmp(copy, "*"))
-        return invalid("distribution", value, err);
-    R->spec.distribution = strcmp(copy, "*") ? copy : NULL;
-    return 0;
-}
-
-TAKE(hint)
-{
-    if (word_eq(value, "nomultithread") || word_eq(value, "multithread"))
-        R->spec.hint = TEXT_OF(value);
-    else if (word_eq(value, "compute_bound") || word_eq(value, "memory_bound"))
-        return unsupported("hint", value, err);
-    else
-        return spur_fail(err, SPUR_EINVAL, "unrecognized --hint argument \"%.80s\"; known are multithread and nomultithread", value);
-    return 0;
-}
-
-TAKE(mem_bind)
-{
-    if (word_eq(value, "none") || word_eq(value, "q") || word_eq(value, "quiet"))
-        return 0;
-    return unsupported("mem-bind", value, err);
-}
 
 static int bind_taken(struct request *r, const char *tres, const char *gpu)
 {
@@ -739,17 +695,6 @@ TAKE(mpi)
     return 0;
 }
 
-TAKE(cpu_bind)
-{
-    char *copy = arena_copy(&R->arena, value), *cursor = copy, *word;
-
-    while ((word = word_next(&cursor, ",")))
-        if (!word_eq(word, "none") && !word_eq(word, "no") && !word_eq(word, "q") && !word_eq(word, "quiet"))
-            return unsupported("cpu-bind", value, err);
-    R->cpu_bind = value;
-    return 0;
-}
-
 TAKE(immediate)
 {
     uint32_t n = 0;
@@ -810,7 +755,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "cpus-per-task", 'c', VALUE, "N", NULL, "SRUN_CPUS_PER_TASK", take_cpus_per_task, "CPUs for each task"),
     ROW(B|A|S, "deadline", 0, VALUE, "TIME", NULL, NULL, take_deadline, "remove the job when it cannot end before this"),
     ROW(B|A|S, "dependency", 'd', VALUE, "LIST", NULL, "SLURM_DEPENDENCY", take_dependency, "start after others: afterok:12:13, singleton, afterany:4?afternotok:5"),
-    ROW(B|A|S, "distribution", 'm', VALUE, "HOW", "SBATCH_DISTRIBUTION", "SLURM_DISTRIBUTION", take_distribution, "how tasks go to nodes: block or cyclic"),
+    ROW(B|A|S, "distribution", 'm', VALUE, "HOW", "SBATCH_DISTRIBUTION", "SLURM_DISTRIBUTION", request_take_distribution, "how tasks go to nodes, sockets and cores"),
     ROW(B, "error", 'e', VALUE, "FILE", "SBATCH_ERROR", NULL, take_error, "standard error goes to this file (a pattern: %j %A %a %x %N %u ...)"),
     ROW(S, "error", 'e', VALUE, "FILE", NULL, "SLURM_STDERRMODE", take_step_error, "standard error of the tasks"),
     ROW(B|A|S, "exclude", 'x', VALUE, "NODES", NULL, NULL, take_exclude, "none of these nodes"),
@@ -827,7 +772,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "gpus-per-socket", 0, VALUE, "[TYPE:]N", NULL, NULL, take_gpus_per_socket, "GPUs on each socket"),
     ROW(B|A|S, "gpus-per-task", 0, VALUE, "[TYPE:]N", "SBATCH_GPUS_PER_TASK", "SLURM_GPUS_PER_TASK", take_gpus_per_task, "GPUs for each task"),
     ROW(B|A|S, "gres", 0, VALUE, "NAME[:TYPE][:N]", "SBATCH_GRES", "SLURM_STEP_GRES SLURM_GRES", take_gres, "generic resources on each node: gpu:4, gpu:a100:2"),
-    ROW(B|A|S, "hint", 0, VALUE, "WORD", "SBATCH_HINT SLURM_HINT", "SLURM_HINT", take_hint, "multithread or nomultithread"),
+    ROW(B|A|S, "hint", 0, VALUE, "WORD", "SBATCH_HINT SLURM_HINT", "SLURM_HINT", request_take_hint, "compute_bound, memory_bound, multithread or nomultithread"),
     ROW(B|A|S, "hold", 'H', NONE, NULL, NULL, NULL, take_hold, "submit held; `scontrol release` lets it go"),
     ROW(B, "ignore-pbs", 0, NONE, NULL, "SBATCH_IGNORE_PBS", NULL, take_ignore_pbs, "do not look at #PBS and #BSUB lines"),
     ROW(B, "input", 'i', VALUE, "FILE", "SBATCH_INPUT", NULL, take_input, "standard input comes from this file"),
@@ -839,7 +784,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "mail-type", 0, VALUE, "NONE", NULL, NULL, take_mail_type, "mail is not sent by this version"),
     ROW(B|A|S, "mail-user", 0, VALUE, "ADDRESS", NULL, NULL, take_mail_user, "address for mail, kept with the job"),
     ROW(B|A|S, "mem", 0, VALUE, "SIZE", "SBATCH_MEM_PER_NODE", "SLURM_MEM_PER_NODE", take_mem, "memory a node: 4000 (MiB), 16G, 0 for all"),
-    ROW(B|A|S, "mem-bind", 0, VALUE, "none", "SBATCH_MEM_BIND", "SLURM_MEM_BIND", take_mem_bind, "binding of memory (none)"),
+    ROW(B|A|S, "mem-bind", 0, VALUE, "TYPE", "SBATCH_MEM_BIND", "SLURM_MEM_BIND", request_take_mem_bind, "binding of tasks to memory"),
     ROW(B|A|S, "mem-per-cpu", 0, VALUE, "SIZE", "SBATCH_MEM_PER_CPU", "SLURM_MEM_PER_CPU", take_mem_per_cpu, "memory a CPU"),
     ROW(B|A|S, "mem-per-gpu", 0, VALUE, "SIZE", "SBATCH_MEM_PER_GPU", "SLURM_MEM_PER_GPU", take_mem_per_gpu, "memory a GPU"),
     ROW(B|A|S, "mincpus", 0, VALUE, "N", NULL, NULL, take_mincpus, "at least N CPUs on each node"),
@@ -895,11 +840,12 @@ static const struct request_row rows[] = {
     ROW(A, "kill-command", 'K', MAY, "SIGNAL", "SALLOC_KILL_CMD", NULL, take_kill_command, "what the command gets when the allocation is revoked (SIGHUP for a shell, else SIGTERM)"),
     ROW(A, "no-shell", 0, NONE, NULL, NULL, NULL, take_no_shell, "run nothing: the job stays until its time limit or scancel"),
 
-    ROW(S, "cpu-bind", 0, VALUE, "none|quiet", NULL, "SLURM_CPU_BIND", take_cpu_bind, "binding of tasks to CPUs (tasks share those of the step)"),
-    ROW(S, "cpu_bind", 0, VALUE, NULL, NULL, NULL, take_cpu_bind, NULL),
+    ROW(S, "cpu-bind", 0, VALUE, "TYPE", NULL, "SLURM_CPU_BIND", request_take_cpu_bind, "binding of tasks to CPUs"),
+    ROW(S, "cpu_bind", 0, VALUE, NULL, NULL, NULL, request_take_cpu_bind, NULL),
     ROW(S, "disable-status", 'X', NONE, NULL, NULL, "SLURM_DISABLE_STATUS", take_disable_status, "Ctrl-C goes to the tasks at once"),
     ROW(S, "exact", 0, NONE, NULL, NULL, "SLURM_EXACT", take_exact, "a step takes only what it asks for"),
     ROW(S, "jobid", 0, VALUE, "ID", NULL, "SLURM_JOB_ID SLURM_JOBID", take_jobid, "a step of this job"),
+    ROW(S, "multi-prog", 0, NONE, NULL, NULL, NULL, request_take_multi_prog, "the program argument is a file that names each task's program"),
     ROW(S, "kill-on-bad-exit", 'K', MAY, "0|1", NULL, "SLURM_KILL_BAD_EXIT", take_kill_on_bad_exit, "end the step when a task fails"),
     ROW(S, "label", 'l', NONE, NULL, NULL, "SLURM_LABELIO", take_label, "number of the task in front of each line"),
     ROW(S, "mpi", 0, VALUE, "none|list", NULL, "SLURM_MPI_TYPE", take_mpi, "how MPI is started"),
@@ -925,7 +871,7 @@ static const struct { unsigned who; const char *command, *usage, *refused, *lett
       REFUSED_TWINS("SBATCH_") "SBATCH_BATCH=batch SBATCH_BURST_BUFFER=bb SBATCH_CONTAINER=container" },
     { S, "srun", "Usage: srun [OPTIONS] PROGRAM [ARGUMENTS ...]\nRuns tasks: a step of the job it is called in, else in an allocation of its own.\n",
       REFUSED_ALL "accel-bind async bcast bcast-exclude compress debugger-test epilog external-launcher het-group ignore-signals interactive msg-timeout "
-      "multi-prog no-allocate pack-group parsable preserve-env prolog pty send-libs slurmd-debug task-epilog task-prolog treewidth wait-for-children x11", "SEZ",
+      "no-allocate pack-group parsable preserve-env prolog pty send-libs slurmd-debug task-epilog task-prolog treewidth wait-for-children x11", "SEZ",
       REFUSED_TWINS("SLURM_") "SLURM_BCAST=bcast SLURM_BURST_BUFFER=bb SLURM_COMPRESS=compress SLURM_CPU_FREQ_REQ=cpu-freq SLURM_EPILOG=epilog "
       "SLURM_PROLOG=prolog SLURM_RESV_PORTS=resv-ports SLURM_SEND_LIBS=send-libs SLURM_TASK_EPILOG=task-epilog SLURM_TASK_PROLOG=task-prolog "
       "SRUN_CONTAINER=container" },

@@ -63,19 +63,19 @@ static char *line_of(const Wire__StepOrder *order, const struct bind *b, uint32_
 
     str_init(&out);
     if (b->verbose) {
-        str_addf(&out, "gpu-bind: %s: task %u: gpu ", order->node, order_first_task(order) + local);
+        str_addf(&out, "gpu-bind: %s: task %u: gpu ", order->node, order_task(order, local));
         mask_add(&out, mask);
         str_add(&out, " of ");
         mask_add(&out, all);
         str_add_char(&out, '\n');
     }
     if (notes & BIND_NOTE_OUTSIDE) {
-        str_addf(&out, "slurmstepd: error: task %u: none of the GPUs that --gpu-bind names is the step's on %s; it gets gpu ", order_first_task(order) + local, order->node);
+        str_addf(&out, "slurmstepd: error: task %u: none of the GPUs that --gpu-bind names is the step's on %s; it gets gpu ", order_task(order, local), order->node);
         mask_add(&out, mask);
         str_add_char(&out, '\n');
     }
     if ((notes & BIND_NOTE_FAR) && b->kind != BIND_PER_TASK) {
-        str_addf(&out, "slurmstepd: task %u: no GPU near its cores is left on %s; it gets gpu ", order_first_task(order) + local, order->node);
+        str_addf(&out, "slurmstepd: task %u: no GPU near its cores is left on %s; it gets gpu ", order_task(order, local), order->node);
         mask_add(&out, mask);
         str_add_char(&out, '\n');
     }

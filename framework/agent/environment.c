@@ -226,6 +226,13 @@ uint32_t order_first_task(const Wire__StepOrder *order)
     return first;
 }
 
+uint32_t order_task(const Wire__StepOrder *order, uint32_t local)
+{
+    const Wire__StepNode *row = order_is_batch(order) ? NULL : step_row(order, NULL);
+
+    return row && row->n_task_ids == row->tasks && local < row->tasks ? row->task_ids[local] : order_first_task(order) + local;
+}
+
 uint32_t order_step_rank(const Wire__StepOrder *order)
 {
     uint32_t rank = 0;

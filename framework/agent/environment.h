@@ -43,6 +43,7 @@ void environment_gpus(struct environment *e, const Wire__StepOrder *order, uint6
 const Wire__NodeAlloc *order_alloc(const Wire__StepOrder *order);
 uint32_t order_local_tasks(const Wire__StepOrder *order);       /* 1 for a batch step */
 uint32_t order_first_task(const Wire__StepOrder *order);
+uint32_t order_task(const Wire__StepOrder *order, uint32_t local);       /* the number of a task of this node in the step */
 uint32_t order_step_rank(const Wire__StepOrder *order);         /* this node's place in the step */
 uint64_t order_gpu_mask(const Wire__StepOrder *order);
 bool     order_is_batch(const Wire__StepOrder *order);

@@ -22,8 +22,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/cores.h"
 #include "agent/hardware.h"
 #include "base/str.h"
+
+#define HELPER_SAYS_MAX (1u << 20)
 
 extern char **environ;
 
@@ -131,36 +134,37 @@ int hardware_main(void)
     if (!from_hwloc(&h))
         from_sys(&h);
     printf("%u %u %u %u\n", h.sockets, h.cores_per_socket, h.threads_per_core, h.cpus);
+    cores_print(NULL, stdout);
     return fflush(stdout) ? 1 : 0;
 }
 
-/* The helper's line, or an empty text. */
-static void ask_helper(char *line, size_t size, int deadline_ms)
+/* The helper's lines, or an empty text. */
+static char *ask_helper(int deadline_ms)
 {
     char *argv[] = { "spurstepd", "--hardware", NULL };
     posix_spawn_file_actions_t files;
     struct pollfd p;
-    size_t at = 0;
+    struct str lines;
     pid_t pid;
     int fd[2];
 
-    line[0] = '\0';
+    str_init(&lines);
     if (pipe2(fd, O_CLOEXEC) < 0)
-        return;
+        return str_take(&lines);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, fd[1], 1);
     if (posix_spawn(&pid, "/proc/self/exe", &files, NULL, argv, environ) == 0) {
         close(fd[1]);
         fd[1] = -1;
         p = (struct pollfd){ .fd = fd[0], .events = POLLIN };
-        while (at + 1 < size && poll(&p, 1, deadline_ms) > 0) {
-            ssize_t n = read(fd[0], line + at, size - 1 - at);
+        while (lines.len < HELPER_SAYS_MAX && poll(&p, 1, deadline_ms) > 0) {
+            char some[4096];
+            ssize_t n = read(fd[0], some, sizeof some);
 
             if (n <= 0)
                 break;
-            at += (size_t)n;
+            str_add_n(&lines, some, (size_t)n);
         }
-        line[at] = '\0';
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
@@ -168,16 +172,19 @@ static void ask_helper(char *line, size_t size, int deadline_ms)
     close(fd[0]);
     if (fd[1] >= 0)
         close(fd[1]);
+    return str_take(&lines);
 }
 
 void hardware_ask(struct hardware *out, int deadline_ms)
 {
-    char line[128];
+    char *lines = ask_helper(deadline_ms), *rest = strchr(lines, '\n');
 
     memset(out, 0, sizeof *out);
-    ask_helper(line, sizeof line, deadline_ms);
     out->boards = 1;
-    if (sscanf(line, "%u %u %u %u", &out->sockets, &out->cores_per_socket, &out->threads_per_core, &out->cpus) != 4 || !out->cpus)
+    if (sscanf(lines, "%u %u %u %u", &out->sockets, &out->cores_per_socket, &out->threads_per_core, &out->cpus) != 4 || !out->cpus)
         from_sys(out);
+    else if (rest && rest[1])
+        out->cores = cores_read(rest + 1);
+    free(lines);
     memory(out);
 }

@@ -6,7 +6,9 @@
 #include <stdint.h>
 #include <spur/error.h>
 
-struct hardware { uint32_t boards, sockets, cores_per_socket, threads_per_core, cpus; uint64_t mem_mib, tmp_mib; };
+struct cores;
+/* cores: one by one (cores.h), free(); NULL: not known. */
+struct hardware { uint32_t boards, sockets, cores_per_socket, threads_per_core, cpus; uint64_t mem_mib, tmp_mib; struct cores *cores; };
 
 /* Asks a helper process, so that hwloc's memory is not the agent's: may take as long as `deadline_ms`. Falls back to /proc. Any thread. */
 void hardware_ask(struct hardware *out, int deadline_ms);

@@ -10,6 +10,7 @@
  *     gpus.c       the probe of the GPUs                        health.c     HealthCheckProgram
  *     emulate.c    scripted jobs                                seen.c       fence and attempts, on disk
  *     hooks.c      Prolog and Epilog
+ *     cores.c      cores and threads for the binding of tasks
  *     mesh.c       key, peers and state of the switch plugin's mesh
  */
 #ifndef AGENT_INSIDE_H
@@ -35,6 +36,7 @@
 #include "wire/spur.pb-c.h"
 
 struct agent;
+struct cores;
 struct identity;
 struct probe;
 struct programs;
@@ -106,6 +108,7 @@ struct agent {
     int64_t  start_wall_ms;
     Wire__NodeInventory **inventories;
     struct spur_gpu *gpus; uint32_t gpu_count;
+    struct cores *cores;            /* of this machine, one by one; NULL: not known */
     struct probe *probe;            /* gpus.c; NULL: none runs */
     struct rig *printed;            /* of spurd -C */
     struct taking *taking; bool take_again;         /* inventory.c: one at a time */

@@ -385,6 +385,9 @@ static void hardware_done(uv_work_t *w, int status)
     const struct settings *set = a->set;
 
     (void)status;
+    free(a->cores);
+    a->cores = t->hardware.cores;
+    t->hardware.cores = NULL;
     if (a->is_stopping || a->is_emulated || !(set->gres_line_count || settings_autodetect(set) || (set->gres_types && *set->gres_types))) {
         if (!a->is_stopping)
             emulated_rig(t);
@@ -474,6 +477,7 @@ int inventory_print(const char *name)
     struct str gres;
 
     hardware_ask(&h, HARDWARE_DEADLINE_MS);
+    free(h.cores);
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
     str_init(&gres);

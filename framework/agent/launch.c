@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/contain.h"
+#include "agent/cores.h"
 #include "agent/drop.h"
 #include "agent/hooks.h"
 #include "agent/inside.h"
@@ -165,6 +166,7 @@ void launch_order_free(Wire__StepOrder *o)
     free(o->gpus);
     free(o->env);
     contain_order_free(o->contain);
+    cores_order_free(o);
 }
 
 static int start_supervisor(struct identity *n, struct agent_step *s, const Wire__Launch *l, Wire__Credential *c, uint32_t index, struct spur_error *err)
@@ -205,6 +207,8 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
     o.task_epilog = a->set->task_epilog;
     launch_order_gpus(a, &o);
     o.contain = contain_order(a, c, l, index);
+    cores_order(a->cores, &a->set->nodes[n - a->nodes], a->set->emulate_hardware, &o);
+    o.cpu_bind = a->set->cpu_bind;
     rc = pool_order(&a->pool, &o, &link, err);
     if (rc == 0)
         step_linked(s, link);

@@ -136,6 +136,28 @@ const char *settings_autodetect(const struct settings *s)
 
 static char *text_or_null(const char *text) { return text && *text ? mem_copy(text) : NULL; }
 
+/* TaskPlugin and TaskPluginParam, for agent/cpus.c. */
+static char *cpu_bind_of(const struct config *c)
+{
+    const char *plugins = config_text(c, CONF_TaskPlugin), *params = config_text(c, CONF_TaskPluginParam), *kind = "";
+    char *copy, *at, *word;
+    bool verbose = false;
+    struct str out;
+
+    if (!plugins || !strstr(plugins, "affinity"))
+        return NULL;
+    copy = at = mem_copy(params ? params : "");
+    while ((word = word_next(&at, ", ")))
+        if (word_eq(word, "verbose"))
+            verbose = true;
+        else if (word_starts(word, "autobind=") || word_eq(word, "none") || word_eq(word, "sockets") || word_eq(word, "cores") || word_eq(word, "threads") || word_eq(word, "ldoms"))
+            kind = word;
+    str_init(&out);
+    str_addf(&out, "%s%s", verbose ? "verbose," : "", kind);
+    free(copy);
+    return str_take(&out);
+}
+
 int settings_make(const struct config *c, const char *name, const char *emulate, struct settings **out, struct spur_error *err)
 {
     struct settings *s = mem_alloc(sizeof *s);
@@ -185,6 +207,7 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     s->log_file = settings_path(config_text(c, CONF_SlurmdLogFile), first, host);
     s->kill_wait_s = (uint32_t)config_number(c, CONF_KillWait);
     s->append = config_number(c, CONF_JobFileAppend) != 0;
+    s->cpu_bind = cpu_bind_of(c);
     s->emulate_hardware = emulate || c->settings[SETTING_emulate_hardware].number != 0;
     s->health_program = mem_copy(config_text(c, CONF_HealthCheckProgram));
     s->health_states = mem_copy(config_text(c, CONF_HealthCheckNodeState));
@@ -271,5 +294,6 @@ void settings_free(struct settings *s)
     free(s->spool_dir);
     free(s->pid_file);
     free(s->log_file);
+    free(s->cpu_bind);
     free(s);
 }

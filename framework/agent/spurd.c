@@ -358,6 +358,8 @@ static void agent_free(struct agent *a)
     node_mesh_free(a);
     contain_free(a);
     inventory_free(a);
+    free(a->cores);
+    a->cores = NULL;
     seen_close(&a->seen);
     pool_stop(&a->pool);
     loader_close(a->sw);

@@ -29,6 +29,7 @@
 
 #include "agent/binding.h"
 #include "agent/container.h"
+#include "agent/cpus.h"
 #include "agent/environment.h"
 #include "agent/supervisor.h"
 #include "agent/task.h"
@@ -38,6 +39,7 @@
 #include "client/link.h"
 #include "rpc/folder.h"
 #include "state/apply.h"
+#include "state/programs.h"
 
 #define SWEEP_FIRST_MS 20
 #define SWEEP_LAST_MS  1000
@@ -282,7 +284,10 @@ static void signal_tasks(struct supervisor *s, const Wire__Kill *k)
     if (s->phase != PHASE_RUN)
         return;
     if (k->has_task || (k->batch_only && !k->full)) {       /* one process: the shell of a batch step, or one task */
-        uint32_t local = k->has_task ? k->task - order_first_task(s->order) : 0;
+        uint32_t local = 0;
+
+        while (k->has_task && local < s->count && order_task(s->order, local) != k->task)
+            local++;
 
         if (local < s->count && s->tasks[local].running)
             kill(s->tasks[local].pid, signal);
@@ -378,7 +383,7 @@ static char *path_of(const struct supervisor *s, const char *pattern, const char
     ids.job_name = spec ? spec->name : NULL;
     ids.has_node = ids.has_task = true;
     ids.node_rank = order_step_rank(o);
-    ids.task = order_first_task(o) + local;
+    ids.task = order_task(o, local);
     str_init(&out);
     path_expand(pattern, work_dir, &ids, &out);
     return str_take(&out);
@@ -389,6 +394,7 @@ static const char *or_else(const char *a, const char *b) { return a && *a ? a : 
 struct start {          /* what all tasks of the node share */
     struct environment env;
     struct binding binding;
+    struct cpus cpus;
     gid_t *groups;
     const char *work_dir, *user;
     char *script;
@@ -425,7 +431,7 @@ static void start_init(struct supervisor *s, struct start *st)
         st->argv[n++] = from[i];
     str_init(&text);
     for (uint32_t i = 0; i < s->count; i++)
-        str_addf(&text, "%s%u", i ? "," : "", order_first_task(o) + i);
+        str_addf(&text, "%s%u", i ? "," : "", order_task(o, i));
     st->gtids = str_take(&text);
 }
 
@@ -433,6 +439,7 @@ static void start_fini(struct start *st)
 {
     environment_fini(&st->env);
     binding_fini(&st->binding);
+    cpus_fini(&st->cpus);
     free(st->groups);
     free(st->script);
     free(st->argv);
@@ -461,23 +468,42 @@ static int make_pipe(int *mine, int *theirs, bool i_read, struct spur_error *err
     return 0;
 }
 
+/* --multi-prog: the task's line of the file, then the words of the command line. */
+static int task_program(const Wire__StepSpec *step, uint32_t task, struct arena *a, char *const **out, struct spur_error *err)
+{
+    char **own, **argv;
+    size_t n;
+    int rc = programs_task(step->n_argv ? step->argv[0] : "", task, a, &own, &n, err);
+
+    if (rc < 0)
+        return rc;
+    argv = arena_alloc(a, (n + step->n_argv + 1) * sizeof *argv);
+    memcpy(argv, own, n * sizeof *argv);
+    for (size_t i = 1; i < step->n_argv; i++)
+        argv[n++] = step->argv[i];
+    *out = argv;
+    return 0;
+}
+
 static int start_task(struct supervisor *s, struct start *st, uint32_t local, struct spur_error *err)
 {
     const Wire__StepOrder *o = s->order;
     const Wire__Launch *l = o->launch;
     const Wire__JobSpec *spec = l->spec ? l->spec : l->job ? l->job->spec : NULL;
     const Wire__StepSpec *step = l->step;
-    struct environment_task et = { .global = order_first_task(o) + local, .local = local, .gtids = st->gtids };
+    struct environment_task et = { .global = order_task(o, local), .local = local, .gtids = st->gtids };
     struct environment env;
     struct task_plan p = { .in_fd = -1, .out_fd = -1, .err_fd = -1 };
     char *in = NULL, *out = NULL, *errors = NULL;
     int in_mine = -1, out_mine = -1, err_mine = -1, rc = 0;
     const char *mode = step && step->open_mode ? step->open_mode : spec ? spec->open_mode : NULL;
     bool has_srun = taskio_state(s->io) == TASKIO_OPEN;
+    struct arena a;
 
     environment_copy(&env, &st->env);
     environment_task(&env, &et);
     environment_gpus(&env, o, st->binding.masks[local]);
+    cpus_environment(&st->cpus, &env);
     in = path_of(s, step ? step->std_in : spec ? spec->std_in : NULL, st->work_dir, st->user, local);
     out = path_of(s, step ? step->std_out : or_else(spec ? spec->std_out : NULL, l->job && l->job->has_array_task_id ? "slurm-%A_%a.out" : "slurm-%j.out"),
                   st->work_dir, st->user, local);
@@ -503,7 +529,11 @@ static int start_task(struct supervisor *s, struct start *st, uint32_t local, st
     p.rlimits = step && step->n_rlimits ? step->rlimits : spec ? spec->rlimits : NULL;
     p.rlimit_count = step && step->n_rlimits ? step->n_rlimits : spec ? spec->n_rlimits : 0;
     p.is_batch = order_is_batch(o);
-    p.line = st->binding.lines[local];
+    p.line = local == 0 && st->cpus.complaint ? st->cpus.complaint : st->binding.lines[local];
+    p.cpus = &st->cpus.tasks[local];
+    arena_init(&a, 0);
+    if (rc == 0 && step && step->multi_prog && (rc = task_program(step, et.global, &a, &p.argv, err)) == 0)
+        p.program = p.argv[0];
     /* tasks of one node share a file without %t: only the first truncates it */
     if (!p.append && local > 0 && out && !p.is_batch) {
         char *first = path_of(s, step->std_out, st->work_dir, st->user, 0);
@@ -527,6 +557,7 @@ static int start_task(struct supervisor *s, struct start *st, uint32_t local, st
         s->words++;
     }
     environment_fini(&env);
+    arena_fini(&a);
     free(in);
     free(out);
     free(errors);
@@ -561,7 +592,8 @@ static void start_all(struct supervisor *s)
 
     s->phase = PHASE_RUN;
     start_init(s, &st);
-    if (order_is_batch(s->order))
+    rc = cpus_init(&st.cpus, s->order, &err);
+    if (rc == 0 && order_is_batch(s->order))
         rc = write_script(s, &err);
     if (rc == 0 && s->count == 0)
         rc = spur_fail(&err, SPUR_EINVAL, "the launch names no task for node %s", s->order->node);
@@ -574,9 +606,9 @@ static void start_all(struct supervisor *s)
     if (rc < 0) {
         start_failed(s, err.text, 1 << 8);
         container_kill();
+        taskio_hello(s->io, pids, started, s->text, s->fail_status);      /* before any exit: srun knows nobody yet */
         for (uint32_t i = started; i < s->count; i++)
             taskio_exited(s->io, i, 1 << 8);
-        taskio_hello(s->io, pids, started, s->text, s->fail_status);
     } else {
         taskio_hello(s->io, pids, started, NULL, 0);
     }

@@ -281,6 +281,8 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
         dprintf(2, "slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead\n", p->work_dir, strerror(complaint));
     if (p->line)
         dprintf(2, "%s", p->line);
+    if (p->cpus)
+        cpus_apply(p->cpus);
     task_close_from(WORD_FD + 1);
     run_program(p);
 }

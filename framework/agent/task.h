@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <spur/error.h>
 
+#include "agent/cpus.h"
 #include "agent/drop.h"
 #include "agent/environment.h"
 
@@ -24,6 +25,7 @@ struct task_plan {
     mode_t       umask;
     Wire__Rlimit *const *rlimits; size_t rlimit_count;
     bool         is_batch;
+    const struct cpus_task *cpus;   /* what it is bound to; NULL: nothing */
     const char  *line;              /* for its standard error, before the program runs; or NULL */
 };
 

@@ -28,6 +28,7 @@
 #define READ_CHUNK    (16u << 10)
 #define INPUT_WINDOW  (64u << 10)
 #define CONNECT_MS    5000          /* one address */
+#define SHUT_MS       60000         /* for srun to have read the last word */
 #define TASK_ALL      UINT32_MAX
 
 struct stream {
@@ -44,9 +45,9 @@ struct taskio {
     enum taskio_state state;
     struct link link;
     char  *hosts, *next_host;
-    bool   connected, said_hello, said_last;
+    bool   connected, said_hello, said_last, is_shut;
     int64_t deadline_ms;
-    struct stream *streams; uint32_t count, first;
+    struct stream *streams; uint32_t count, *ids;       /* ids: the tasks' numbers in the step */
     uint64_t credit_said;
     uint64_t sequence;
     char   fault[240];
@@ -115,9 +116,10 @@ struct taskio *taskio_create(const Wire__StepOrder *order, void (*signalled)(voi
     io->link.fd = -1;
     io->deadline_ms = INT64_MAX;
     io->count = order_local_tasks(order);
-    io->first = order_first_task(order);
     io->streams = mem_array(io->count ? io->count : 1, sizeof *io->streams);
+    io->ids = mem_array(io->count + 1u, sizeof *io->ids);
     for (uint32_t i = 0; i < io->count; i++) {
+        io->ids[i] = order_task(order, i);
         io->streams[i].in_fd = io->streams[i].out_fd = io->streams[i].err_fd = -1;
         str_init(&io->streams[i].input);
     }
@@ -148,6 +150,7 @@ void taskio_destroy(struct taskio *io)
             close(s->err_fd);
     }
     free(io->streams);
+    free(io->ids);
     free(io->hosts);
     free(io);
 }
@@ -187,8 +190,13 @@ void taskio_hello(struct taskio *io, const uint32_t *pids, uint32_t count, const
 
     hello.node_rank = order_step_rank(io->order);
     hello.node = io->order->node;
-    hello.first_task = io->first;
+    hello.first_task = io->ids[0];
     hello.tasks = io->count;
+    for (uint32_t i = 0; i < io->count && !hello.n_task_ids; i++)
+        if (io->ids[i] != io->ids[0] + i) {
+            hello.n_task_ids = io->count;
+            hello.task_ids = io->ids;
+        }
     hello.n_pids = count;
     hello.pids = (uint32_t *)(uintptr_t)pids;
     hello.error = (char *)(uintptr_t)error;
@@ -207,7 +215,7 @@ void taskio_say(struct taskio *io, const char *line)
 
     if (!io->said_hello || io->said_last || !io->count)
         return;
-    d.task = io->first;
+    d.task = io->ids[0];
     d.stream = 2;
     d.has_data = true;
     d.data.data = (uint8_t *)(uintptr_t)line;
@@ -233,7 +241,7 @@ static void tell_exits(struct taskio *io)
         if (!s->exited || s->told || s->out_fd >= 0 || s->err_fd >= 0)
             continue;
         s->told = true;
-        e.task = io->first + i;
+        e.task = io->ids[i];
         e.status = s->status;
         if (streams_ended(io)) {
             io->said_last = true;
@@ -261,8 +269,14 @@ void taskio_exited(struct taskio *io, uint32_t local, int status)
 
 bool taskio_done(struct taskio *io)
 {
-    if (io->state == TASKIO_OPEN)
-        return io->said_last && link_backlog(&io->link) == 0;
+    if (io->state == TASKIO_OPEN) {
+        if (io->said_last && link_backlog(&io->link) == 0 && !io->is_shut) {
+            io->is_shut = true;
+            shutdown(io->link.fd, SHUT_WR);
+            io->deadline_ms = clock_boot_ms() + SHUT_MS;
+        }
+        return false;           /* until srun has closed its end: a close with input that nobody has read resets the connection, and with it goes what srun has not read */
+    }
     return io->said_last || streams_ended(io);
 }
 
@@ -300,7 +314,7 @@ static void take_input(struct taskio *io, const Wire__IoData *d)
     for (uint32_t i = 0; i < io->count; i++) {
         struct stream *s = &io->streams[i];
 
-        if (d->task != TASK_ALL && d->task != io->first + i)
+        if (d->task != TASK_ALL && d->task != io->ids[i])
             continue;
         if (d->has_data && s->input.len - s->input_at + d->data.len <= 4 * INPUT_WINDOW)
             str_add_n(&s->input, (const char *)d->data.data, d->data.len);
@@ -358,7 +372,7 @@ static void read_output(struct taskio *io, uint32_t local, int *fd, uint32_t str
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    d.task = io->first + local;
+    d.task = io->ids[local];
     d.stream = stream;
     if (n > 0) {
         d.has_data = true;
@@ -450,6 +464,8 @@ void taskio_handle(struct taskio *io, const struct pollfd *fds, size_t n, int64_
         handle_channel(io, fds[0].revents);
     else if (io->state == TASKIO_CONNECTING && now_ms >= io->deadline_ms)
         connect_next(io);
+    else if (io->is_shut && now_ms >= io->deadline_ms)
+        lose(io, "srun does not take the last word");
     for (uint32_t i = 0; i < io->count && 3 + 3 * (size_t)i < n; i++) {
         struct stream *s = &io->streams[i];
         const struct pollfd *p = &fds[1 + 3 * i];

@@ -39,7 +39,7 @@
 struct peer {
     struct link link;
     char    *node;                      /* NULL: has not said hello */
-    uint32_t first, count;
+    uint32_t first, count, *ids;    /* its tasks; ids NULL: first and those behind it */
     uint64_t credit, seq;
     bool     over;                      /* said its last word */
     int64_t  until_ms;                  /* a stranger's deadline */
@@ -155,6 +155,7 @@ static void peer_free(struct peer *p)
 {
     link_close(&p->link);
     free(p->node);
+    free(p->ids);
     free(p);
 }
 
@@ -285,6 +286,8 @@ static void task_over(struct step_io *io, uint32_t task, int status)
         io->plan->task_ended(io->plan->arg, io, task, status);
 }
 
+static uint32_t peer_task(const struct peer *p, uint32_t i) { return p->ids ? p->ids[i] : p->first + i; }
+
 /* A supervisor without another word: its tasks' ends stay unknown. */
 static void peer_lost(struct step_io *io, struct peer *p, const char *why)
 {
@@ -293,8 +296,8 @@ static void peer_lost(struct step_io *io, struct peer *p, const char *why)
     if (!p->node || p->over)
         return;
     p->over = true;
-    for (uint32_t t = p->first; t < p->first + p->count; t++)
-        if (io->status[t] < 0) {
+    for (uint32_t i = 0, t; i < p->count; i++)
+        if (io->status[t = peer_task(p, i)] < 0) {
             io->result->lost++;
             io->status[t] = SIGKILL;
             io->ended++;
@@ -306,29 +309,49 @@ static void peer_lost(struct step_io *io, struct peer *p, const char *why)
 
 static bool take_hello(struct step_io *io, struct peer *p, const Wire__IoHello *h)
 {
-    if (p->node || h->tasks > io->plan->ntasks || h->first_task > io->plan->ntasks - h->tasks)
+    bool listed = h->n_task_ids > 0;
+
+    if (p->node || h->tasks > io->plan->ntasks || (listed ? h->n_task_ids != h->tasks : h->first_task > io->plan->ntasks - h->tasks))
         return false;
-    for (uint32_t t = h->first_task; t < h->first_task + h->tasks; t++)
-        if (io->status[t] != TASK_UNKNOWN)
+    for (uint32_t i = 0, t; i < h->tasks; i++) {
+        t = listed ? h->task_ids[i] : h->first_task + i;
+        if (t >= io->plan->ntasks || io->status[t] != TASK_UNKNOWN || (listed && i && t <= h->task_ids[i - 1]))
             return false;
+    }
     p->node = mem_copy(h->node);
     p->first = h->first_task;
     p->count = h->tasks;
-    for (uint32_t t = p->first; t < p->first + p->count; t++)
-        io->status[t] = TASK_RUNS;
+    p->ids = listed ? mem_copy_bytes(h->task_ids, h->tasks * sizeof *p->ids) : NULL;
+    for (uint32_t i = 0; i < p->count; i++)
+        io->status[peer_task(p, i)] = TASK_RUNS;
     io->connected++;
     io->changed = true;
     if (h->error) {
         p->over = true;
         if (io->plan->node_failed)
             io->plan->node_failed(io->plan->arg, io, p->node, h->error, h->error_status);
-        for (uint32_t t = p->first; t < p->first + p->count; t++)
-            task_over(io, t, h->error_status ? h->error_status : 1 << 8);
+        for (uint32_t i = 0; i < p->count; i++)
+            task_over(io, peer_task(p, i), h->error_status ? h->error_status : 1 << 8);
     }
     return true;
 }
 
-static bool is_its(const struct peer *p, uint32_t task) { return p->node && task >= p->first && task - p->first < p->count; }
+static bool is_its(const struct peer *p, uint32_t task)
+{
+    uint32_t low = 0, high = p->count;
+
+    if (!p->node || !p->ids)
+        return p->node && task >= p->first && task - p->first < p->count;
+    while (low + 1 < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (p->ids[middle] <= task)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high && p->ids[low] == task;
+}
 
 static void take_waiting_input(struct step_io *io);
 

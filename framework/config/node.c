@@ -26,7 +26,7 @@ static const struct record_key node_keys[] = {
     { "Boards",         CONFIG_ACTS, "", NODE_BOARDS },
     { "CoreSpecCount",  CONFIG_ACTS, "", NODE_CORE_SPEC },
     { "CoresPerSocket", CONFIG_ACTS, "", NODE_CORES },
-    { "CpuBind",        CONFIG_NO_EFFECT, "tasks are not bound to cores by this version", NODE_CPU_BIND },
+    { "CpuBind",        CONFIG_NO_EFFECT, "TaskPluginParam and --cpu-bind say how tasks are bound", NODE_CPU_BIND },
     { "CPUs",           CONFIG_ACTS, "", NODE_CPUS },
     { "Procs",          CONFIG_MAPPED, "CPUs", NODE_CPUS },
     { "CPUSpecList",    CONFIG_MAPPED, "CoreSpecCount, of as many cores as the list has", NODE_CPU_SPEC },

@@ -29,7 +29,7 @@ static const struct record_key partition_keys[] = {
     { "AllowGroups",    CONFIG_ACTS, "", PART_ALLOW_GROUPS },
     { "AllowQos",       CONFIG_NO_EFFECT, NOTE_NO_QOS, PART_ALLOW_QOS },
     { "Alternate",      CONFIG_ACTS, "", PART_ALTERNATE },
-    { "CpuBind",        CONFIG_NO_EFFECT, "tasks are not bound to cores by this version", PART_CPU_BIND },
+    { "CpuBind",        CONFIG_NO_EFFECT, "TaskPluginParam and --cpu-bind say how tasks are bound", PART_CPU_BIND },
     { "Default",        CONFIG_ACTS, "", PART_DEFAULT },
     { "DefaultTime",    CONFIG_ACTS, "", PART_DEFAULT_TIME },
     { "DefCPUPerGPU",   CONFIG_ACTS, "", PART_DEF_CPU_GPU },

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "controller/ctl.h"
+#include "state/layout.h"
 #include "wire/credential.h"
 
 #define PROPOSE_AGAIN_MS 2000
@@ -49,6 +50,36 @@ static Wire__NodeAlloc *effect_alloc(const struct ctl *c, const struct node_allo
         w->gres[i]->mask = na->gres[i].mask;
     }
     return w;
+}
+
+/* Tasks that are not simply first_task and those behind it. */
+static void effect_task_ids(Wire__Launch *l, const Wire__StepSpec *spec, struct arena *a)
+{
+    uint32_t n = (uint32_t)l->n_step_nodes, total = 0, *tasks, *ids, *named = NULL;
+    struct layout_how how;
+    const char **names;
+
+    if (!spec || layout_parse(spec->distribution, &how, NULL) < 0 || layout_is_plain(&how, n))
+        return;
+    tasks = arena_alloc(a, (n + 1) * sizeof *tasks);
+    names = arena_alloc(a, (n + 1) * sizeof *names);
+    for (uint32_t i = 0; i < n; i++) {
+        tasks[i] = l->step_nodes[i]->tasks;
+        names[i] = l->step_nodes[i]->name;
+        total += tasks[i];
+    }
+    ids = arena_alloc(a, (total + 1) * sizeof *ids);
+    if (how.nodes == DEAL_ARBITRARY) {
+        named = arena_alloc(a, (total + 1) * sizeof *named);
+        if (!layout_named(spec->task_nodes, names, n, total, named))
+            return;
+    }
+    layout_ids(&how, tasks, n, named, ids);
+    for (uint32_t i = 0; i < n; ids += tasks[i++]) {
+        l->step_nodes[i]->n_task_ids = tasks[i];
+        l->step_nodes[i]->task_ids = ids;
+        l->step_nodes[i]->first_task = tasks[i] ? ids[0] : 0;
+    }
 }
 
 static void effect_step_nodes(const struct ctl *c, Wire__Launch *l, const struct node_alloc *allocs, uint32_t n, struct arena *a)
@@ -117,6 +148,7 @@ static void effect_send(struct ctl *c, const struct job *j, const struct step *s
         l.has_env = l.env.data != NULL;
     }
     effect_step_nodes(c, &l, allocs, count, &a);
+    effect_task_ids(&l, l.step, &a);
 
     cred.cluster = (char *)(uintptr_t)config_text(c->state->config, CONF_ClusterName);
     cred.job_id = j->job_id;

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "plan/features.h"
 #include "plan/private.h"
+#include "state/layout.h"
 
 #define ASK_GRES_MAX SPUR_PICKS_MAX
 
@@ -235,7 +236,7 @@ static int ask_sizes(struct spur_ask *ask, const Wire__JobSpec *spec, const stru
     ask->min_cpus_node = spec->min_cpus_node;
     ask->min_sockets = spec->sockets_per_node;
     ask->min_cores_per_socket = spec->cores_per_socket;
-    ask->threads_per_core = word_eq(spec->hint, "nomultithread") ? 1 : spec->threads_per_core;
+    ask->threads_per_core = spec->hint && !word_eq(spec->hint, "multithread") ? 1 : spec->threads_per_core;
     ask->tmp = spec->tmp_mib;
     ask->tasks_set = spec->has_ntasks && spec->ntasks;
     ask->min_nodes = spec->has_min_nodes && spec->min_nodes ? spec->min_nodes : 1;
@@ -322,6 +323,14 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
+/* -m cyclic and NoPack deal tasks out one by one: then the nodes get as many CPUs each as they can. */
+static bool deals_evenly(const char *distribution)
+{
+    struct layout_how how;
+
+    return layout_parse(distribution, &how, NULL) == 0 && (how.nodes == DEAL_CYCLIC || how.no_pack);
+}
+
 static void add_ask(struct wish *w, const struct spur_ask *base, const struct bitmap *within, const struct bitmap *choice, const struct bitmap *preferred,
                     struct arena *a)
 {
@@ -375,7 +384,7 @@ int wish_build(struct state *s, const Wire__JobSpec *spec, const struct config_p
     base->exclusive = word_eq(spec->exclusive, "exclusive") || part->exclusive_nodes;
     base->overcommit = spec->overcommit;
     base->contiguous = spec->contiguous;
-    base->spread = spec->spread;
+    base->spread = spec->spread || (spec->has_min_nodes && spec->has_max_nodes && spec->min_nodes == spec->max_nodes && deals_evenly(spec->distribution));
     base->switches = spec->switches;
     base->gres_flags = (has_word(spec->gres_flags, "enforce-binding") ? SPUR_GRES_ENFORCE_BINDING : 0) |
                        (has_word(spec->gres_flags, "disable-binding") ? SPUR_GRES_DISABLE_BINDING : 0);

@@ -6,7 +6,8 @@
  * then follows its share of the CPUs when the user names none, so that steps with --exact run side by side. Devices that the step does
  * not ask for are inherited and shared: all of the job's that no other step has asked for by itself.
  * Of those it asks for it gets the best joined.
- * Tasks go block-wise: one on each node first, then the first nodes are filled; --distribution=cyclic deals them out in turn.
+ * How many tasks each node gets is decided here by --distribution (state/layout.c), which of them follows from that. --distribution=arbitrary names the node
+ * of each task, and so the nodes.
  *
  * SPUR_ELATER: would fit once other steps have ended (srun waits, as Slurm's does); the sentence names the resource that is missing.
  */
@@ -16,6 +17,7 @@
 #include "base/hostlist.h"
 #include "base/str.h"
 #include "plan/plan.h"
+#include "state/layout.h"
 
 #define SETS_OF 12                  /* devices of which every set is looked at: 4,096 */
 
@@ -29,6 +31,7 @@ struct slot {                       /* one node of the job as this step sees it 
     bool     chosen, required;
     uint32_t room, tasks;           /* tasks that would fit now, tasks given */
     uint32_t room_ever;
+    uint32_t named;                 /* tasks that --distribution=arbitrary puts here */
 };
 
 struct layout {
@@ -40,6 +43,7 @@ struct layout {
     struct tres_row *per_node, *per_task, *per_step; size_t per_node_n, per_task_n, per_step_n;
     bool     exact, gres_asked, gres_none;
     uint32_t cpus_per_task, ntasks, nodes;
+    struct layout_how how;
 };
 
 static bool step_runs(const struct step *st) { return st->state == JOB_RUNNING || st->state == JOB_SUSPENDED; }
@@ -166,6 +170,21 @@ static uint64_t mem_for(const struct layout *l, const struct slot *sl, uint32_t 
     return cpus >= sl->cpus_all ? sl->alloc->mem_mib : sl->alloc->mem_mib * cpus / sl->cpus_all;
 }
 
+/* Sockets of the node on which the step can have a core. */
+static uint64_t sockets_of(const struct layout *l, const struct slot *sl, bool ever)
+{
+    const struct config_node *conf = l->state->nodes[sl->alloc->node].conf;
+    const struct bitmap *cores = ever ? &sl->alloc->cores : &sl->free;
+    uint64_t n = 0;
+
+    for (uint32_t s = 0; s < conf->sockets && conf->cores_per_socket; s++) {
+        size_t first = (size_t)s * conf->cores_per_socket;
+
+        n += bitmap_test(cores, first) || (first < cores->bits && bitmap_next(cores, first) < first + conf->cores_per_socket);
+    }
+    return n ? n : 1;
+}
+
 static uint32_t room_in(const struct layout *l, const struct slot *sl, bool ever, const char **missing)
 {
     uint64_t cpus, mem = ever ? sl->alloc->mem_mib : sl->mem_free, room;
@@ -185,6 +204,10 @@ static uint32_t room_in(const struct layout *l, const struct slot *sl, bool ever
         *missing = "CPUs";
     if (l->spec->ntasks_per_node)
         room = least(room, l->spec->ntasks_per_node);
+    if (l->spec->ntasks_per_core)
+        room = least(room, (uint64_t)cores * l->spec->ntasks_per_core);
+    if (l->spec->ntasks_per_socket)
+        room = least(room, sockets_of(l, sl, ever) * l->spec->ntasks_per_socket);
     if (l->spec->has_mem_per_node_mib || !l->exact) {
         if (mem_for(l, sl, 1) > mem) {
             room = 0;
@@ -235,35 +258,55 @@ static int mark_named(struct layout *l, const char *list, bool required, uint32_
     return rc;
 }
 
-/* Tasks onto the chosen nodes. Every one gets one; what is left goes block-wise or in turn, never beyond its room. */
+/* Tasks onto the chosen nodes, never beyond their room. */
 static bool deal_tasks(struct layout *l, uint32_t ntasks)
 {
-    bool cyclic = word_starts(l->spec->distribution ? l->spec->distribution : "", "cyclic");
-    uint32_t left = ntasks, even = l->nodes ? (ntasks + l->nodes - 1) / l->nodes : ntasks;
+    bool even = l->spec->overcommit && l->how.nodes != DEAL_CYCLIC && l->how.nodes != DEAL_PLANE;      /* no CPUs to count by */
+    uint32_t *room = arena_alloc(l->arena, (l->nodes + 1u) * sizeof *room), *tasks = arena_alloc(l->arena, (l->nodes + 1u) * sizeof *tasks), n = 0;
+    bool fits;
 
     for (uint32_t i = 0; i < l->count; i++) {
-        l->slots[i].tasks = l->slots[i].chosen && left ? 1 : 0;
-        left -= l->slots[i].tasks;
+        l->slots[i].tasks = l->slots[i].named;
+        if (l->slots[i].chosen && n < l->nodes)
+            room[n++] = even ? least(l->slots[i].room, (ntasks + l->nodes - 1u) / l->nodes) : l->slots[i].room;
     }
-    while (left) {
-        uint32_t before = left;
+    if (l->how.nodes == DEAL_ARBITRARY)
+        return true;
+    fits = layout_counts(&l->how, ntasks, room, n, tasks);
+    n = 0;
+    for (uint32_t i = 0; i < l->count; i++)
+        if (l->slots[i].chosen)
+            l->slots[i].tasks = tasks[n++];
+    return fits;
+}
 
-        for (uint32_t i = 0; i < l->count && left; i++) {
-            struct slot *sl = &l->slots[i];
-            uint32_t more;
+/* --distribution=arbitrary: the list says the nodes and how many tasks each one has. */
+static int name_tasks(struct layout *l, uint32_t *named, struct spur_error *err)
+{
+    struct hostlist *h = NULL;
+    int rc = hostlist_parse(l->spec->task_nodes, &h, err);
 
-            if (!sl->chosen || sl->tasks >= sl->room)
-                continue;
-            more = cyclic ? 1 : least(sl->room - sl->tasks, left);
-            if (l->spec->overcommit && !cyclic && sl->tasks + more > even)      /* no CPUs to count by */
-                more = even > sl->tasks ? even - sl->tasks : 0;
-            sl->tasks += more;
-            left -= more;
+    if (rc == 0 && l->ntasks == 0)
+        l->ntasks = least(hostlist_count(h), UINT32_MAX);
+    if (rc == 0 && hostlist_count(h) < l->ntasks)
+        rc = spur_fail(err, SPUR_EINVAL, "Task distribution specification invalid: %u tasks, the list names nodes for %zu", l->ntasks, hostlist_count(h));
+    for (size_t t = 0; rc == 0 && t < l->ntasks; t++) {
+        const struct node *n = state_node(l->state, hostlist_nth(h, t));
+        struct slot *at = NULL;
+
+        for (uint32_t k = 0; n && k < l->count && !at; k++)
+            if (l->slots[k].alloc && l->slots[k].alloc->node == n->index)
+                at = &l->slots[k];
+        if (!at) {
+            rc = spur_fail(err, SPUR_ENEVER, "Requested nodes not in this partition: node %s is not in the allocation of job %u", hostlist_nth(h, t), l->job->job_id);
+            break;
         }
-        if (left == before)
-            return false;
+        *named += !at->required;
+        at->required = true;
+        at->named++;
     }
-    return true;
+    hostlist_destroy(h);
+    return rc;
 }
 
 static Wire__NodeAlloc *slot_alloc(struct layout *l, struct slot *sl)
@@ -400,6 +443,9 @@ static int choose_nodes(struct layout *l, uint32_t min_nodes, uint32_t max_nodes
         usable_ever += sl->room_ever > 0;
         if (!sl->room && why)
             missing = why;
+        if (sl->required && sl->room && sl->named > sl->room)
+            return spur_fail(err, sl->room_ever >= sl->named ? SPUR_ELATER : SPUR_ENEVER, sl->room_ever >= sl->named ? "Requested nodes are busy: CPUs of node %s for %u tasks are held by other steps"
+                             : "More processors requested than permitted: node %s has no room for the %u tasks that the list gives it", l->state->nodes[sl->alloc->node].conf->name, sl->named);
         if (sl->required && !sl->room)
             return spur_fail(err, sl->room_ever ? SPUR_ELATER : SPUR_ENEVER, sl->room_ever ? "Requested nodes are busy: %s of node %s are held by other steps"
                              : "Requested node configuration is not available: not enough %s on node %s", missing, l->state->nodes[sl->alloc->node].conf->name);
@@ -465,15 +511,19 @@ int step_place(struct state *s, const struct job *j, const Wire__StepSpec *spec,
         goto out;
     if (spec->exc_nodes && *spec->exc_nodes && (rc = mark_named(&l, spec->exc_nodes, false, &named, err)) < 0)
         goto out;
+    l.ntasks = spec->has_ntasks ? spec->ntasks : 0;
+    if ((rc = layout_parse(spec->distribution, &l.how, err)) < 0 || (l.how.nodes == DEAL_ARBITRARY && (rc = name_tasks(&l, &named, err)) < 0))
+        goto out;
     for (uint32_t i = 0; i < l.count; i++)
         live += l.slots[i].alloc && !(spec->has_relative && i < spec->relative);
-    l.ntasks = spec->has_ntasks ? spec->ntasks : 0;
     min_nodes = spec->has_min_nodes && spec->min_nodes ? spec->min_nodes : named;
     if (!min_nodes && spec->ntasks_per_node && l.ntasks)
         min_nodes = (l.ntasks + spec->ntasks_per_node - 1) / spec->ntasks_per_node;
     if (!min_nodes)
         min_nodes = l.ntasks ? 1 : live ? live : 1;
-    max_nodes = spec->has_max_nodes && spec->max_nodes ? spec->max_nodes : spec->has_min_nodes || !l.ntasks ? min_nodes : live;
+    if (l.how.nodes == DEAL_ARBITRARY)
+        min_nodes = named;
+    max_nodes = l.how.nodes == DEAL_ARBITRARY ? named : spec->has_max_nodes && spec->max_nodes ? spec->max_nodes : spec->has_min_nodes || !l.ntasks ? min_nodes : live;
     if (max_nodes < named || max_nodes < min_nodes) {
         rc = spur_fail(err, SPUR_EINVAL, "Node count specification invalid: %u nodes are named, %u at least and %u at most are asked for", named, min_nodes, max_nodes);
         goto out;

@@ -11,6 +11,7 @@ int main(void)
     srunner_add_suite(r, array_suite());
     srunner_add_suite(r, dependency_suite());
     srunner_add_suite(r, bind_suite());
+    srunner_add_suite(r, layout_suite());
     srunner_add_suite(r, token_suite());
     srunner_add_suite(r, node_suite());
     srunner_add_suite(r, devices_suite());

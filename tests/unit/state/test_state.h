@@ -51,6 +51,7 @@ Suite *devices_suite(void);
 Suite *mesh_suite(void);
 Suite *node_suite(void);
 Suite *bind_suite(void);
+Suite *layout_suite(void);
 Suite *token_suite(void);
 Suite *info_suite(void);
 Suite *random_suite(void);
