@@ -476,6 +476,16 @@ static void set_asked(struct environment *e, const Wire__JobSpec *spec, uint32_t
         environment_set(e, "SLURM_CONTAINER", spec->container);
 }
 
+static void set_distribution(struct environment *e, const char *text)
+{
+    if (word_starts(text ? text : "", "plane=")) {
+        environment_set(e, "SLURM_DISTRIBUTION", "plane");
+        environment_setf(e, "SLURM_DIST_PLANESIZE", "%.*s", (int)strspn(text + 6, "0123456789"), text + 6);
+    } else {
+        set_text(e, "SLURM_DISTRIBUTION", text);
+    }
+}
+
 static void set_job(struct environment *e, const Wire__StepOrder *order)
 {
     const Wire__Launch *l = order->launch;
@@ -536,7 +546,7 @@ static void set_job(struct environment *e, const Wire__StepOrder *order)
             set_text(e, "SLURM_SUBMIT_DIR", spec->work_dir);
         set_asked(e, spec, nodes);
     }
-    set_text(e, "SLURM_DISTRIBUTION", distribution_of(order));
+    set_distribution(e, distribution_of(order));
     if (mine && mine->has_cpus)
         environment_setf(e, "SLURM_CPUS_ON_NODE", "%u", mine->cpus);
     if (gres_count(order, "gpu"))

@@ -123,7 +123,7 @@ static const struct { const char *line, *spec; } good[] = {
     { "-o logs/%x-%j.out -e /dev/null -i in --open-mode=a", "open_mode=append std_in=in std_out=logs/%x-%j.out std_err=/dev/null" },
     { "-B 2:*:1 --cores-per-socket=8", "sockets_per_node=2 cores_per_socket=8 threads_per_core=1" },
     { "-m cyclic --hint=nomultithread", "threads_per_core=1 distribution=cyclic hint=nomultithread" }, { "--hint=nomultithread --threads-per-core=2", "threads_per_core=2" },
-    { "-m block:cyclic,NoPack", "distribution=block" },
+    { "-m block:cyclic,NoPack", "distribution=block:cyclic,NoPack" }, { "-m plane=2", "distribution=plane=2" },
     { "--mail-type=NONE --mail-user=a@b", "mail_user=a@b" },
     { "--kill-on-invalid-dep=yes --wait-all-nodes=1", "kill_on_invalid_dep=yes wait_all_nodes=yes" },
     { "--begin=2027-03-28T10:00:00Z", NULL },
@@ -162,7 +162,7 @@ static const struct { const char *line; int rc; const char *says; } bad[] = {
     { "--signal=USR1@70000", 255, "--signal" }, { "--begin=yesterday", 255, "Invalid --begin specification: \"yesterday\"" }, { "--deadline=x", 255, "--deadline" },
     { "--exclusive=foo", 255, "--exclusive" }, { "--exclusive=user", 1, "not supported yet: --exclusive=user" }, { "--open-mode=x", 255, "--open-mode" },
     { "--switches=x", 1, "--switches" }, { "--switches=1@x", 255, "Invalid --switches" }, { "--gres-flags=near", 255, "Invalid --gres-flags" }, { "--propagate=FOO", 1, "Bad rlimit name: FOO" }, { "-B x", 1, "first arg of -B" }, { "-B 1:2:3:4", 1, "third arg of -B" },
-    { "--hint=foo", 1, "--hint" }, { "-m foo", 255, "--distribution" }, { "-m plane=2", 1, "not supported yet" }, { "-w n[1", 255, "--nodelist" },
+    { "--hint=foo", 1, "--hint" }, { "-m foo", 255, "--distribution" }, { "-m plane=0", 255, "--distribution" }, { "-m plane", 1, "plane=N" }, { "-w n[1", 255, "--nodelist" },
     { "-w n[1-3] -N2", 1, "3 > 2" }, { "-F /nonexistent", 255, "/nonexistent" }, { "--kill-on-invalid-dep=x", 255, "--kill-on-invalid-dep" },
     { "--get-user-env=x", 255, "--get-user-env" }, { "--mail-type=END", 1, "not supported yet: --mail-type=END" }, { "--container=x", 1, "not supported yet: --container" },
     { "--cpu-bind=none", 255, "unrecognized option '--cpu-bind'" }, { "--no-kill", 1, "not supported yet: --no-kill" }, { "--time-min=3", 1, "not supported yet: --time-min" },
@@ -213,7 +213,8 @@ START_TEST(srun_reads_the_job_it_is_in)
     ck_assert_str_eq(out.text, "min_nodes=2 max_nodes=2 ntasks=4");
     ck_assert_int_eq(record(REQUEST_SRUN, "--pty", &out), 1);
     ck_assert_str_eq(out.text, "srun: error: not supported yet: --pty\n");
-    ck_assert_int_eq(record(REQUEST_SRUN, "--cpu-bind=cores", &out), 1);
+    ck_assert_int_eq(record(REQUEST_SRUN, "--cpu-bind=verbose,cores --mem-bind=local", &out), 0);
+    ck_assert_int_eq(record(REQUEST_SRUN, "--cpu-bind=near", &out), 1);
     str_fini(&out);
 }
 END_TEST

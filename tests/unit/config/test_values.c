@@ -242,7 +242,7 @@ START_TEST(notes)
         { "SchedulerPort=7321", CONFIG_OBSOLETE, true },  { "AccountingStorageLoc=z", CONFIG_OBSOLETE, true },
         { "Prolog=/bin/x", CONFIG_ACTS, false },          { "PrologFlags=Alloc", CONFIG_ACTS, false },
         { "PrologFlags=Contain", CONFIG_ACTS, true },
-        { "TaskPlugin=task/none", CONFIG_ACTS, false },   { "TaskPlugin=task/cgroup", CONFIG_NO_EFFECT, true },
+        { "TaskPlugin=task/none", CONFIG_ACTS, false },   { "TaskPlugin=task/cgroup", CONFIG_ACTS, false },
         { "SelectType=select/cons_res", CONFIG_MAPPED, true }, { "ClusterName=x", CONFIG_ACTS, false },
         { "AccountingStorageType=accounting_storage/none", CONFIG_ACTS, false }, { "InactiveLimit=0", CONFIG_ACTS, false },
         { "PrivateData=jobs,zzz", CONFIG_ACTS, true } };
