@@ -55,7 +55,8 @@ static const struct option_table table = {
     "  show config | steps [JOB] | daemons | aliases [HOST] | hostnames [LIST] | hostlist LIST|FILE | hostlistsorted LIST|FILE\n"
     "  update jobid=N|nodename=LIST|partitionname=P KEY=VALUE ...\n"
     "  create|delete partitionname=P ...\n"
-    "  hold|uhold|release|requeue|requeuehold|top JOB[,JOB...]\n"
+    "  hold|uhold|release|requeue|requeuehold|suspend|resume|top JOB[,JOB...]\n"
+    "  reboot [ASAP] [nextstate=RESUME|DOWN] [reason=TEXT] NODES|ALL | cancel_reboot NODES\n"
     "  token [lifespan=SECONDS] [username=USER] [scope=all|read]\n"
     "  ping | takeover [N] | reconfigure | shutdown | completing | wait_job JOB | write batch_script JOB [FILE|-] | errnumstr N | version\n\n"
     "Without a command it reads commands from its input.\n",
@@ -294,8 +295,8 @@ static const struct verb verbs[] = {
     { "ping", 3, scontrol_ping }, { "reconfigure", 3, run_reconfigure }, { "shutdown", 4, run_shutdown }, { "completing", 4, scontrol_completing }, { "wait_job", 4, run_wait_job }, { "write", 5, run_write },
     { "version", 4, run_version }, { "oneliner", 1, run_oneliner }, { "details", 1, run_details }, { "quiet", 4, run_quiet }, { "all", 3, run_all }, { "hide", 2, run_hide }, { "verbose", 4, run_verbose },
     { "help", 1, run_help }, { "exit", 1, run_quit }, { "quit", 4, run_quit },
-    { "abort", 5, run_refused }, { "cancel_reboot", 3, run_refused }, { "cluster", 2, run_refused }, { "fsdampeningfactor", 2, run_refused }, { "listpids", 1, run_refused }, { "notify", 1, run_refused },
-    { "pidinfo", 3, run_refused }, { "power", 3, run_refused }, { "reboot", 3, run_refused }, { "schedloglevel", 3, run_refused }, { "setdebug", 8, run_refused }, { "setdebugflags", 9, run_refused },
+    { "abort", 5, run_refused }, { "cluster", 2, run_refused }, { "fsdampeningfactor", 2, run_refused }, { "listpids", 1, run_refused }, { "notify", 1, run_refused },
+    { "pidinfo", 3, run_refused }, { "power", 3, run_refused }, { "schedloglevel", 3, run_refused }, { "setdebug", 8, run_refused }, { "setdebugflags", 9, run_refused },
     { "takeover", 8, run_takeover }, { "token", 3, scontrol_token }, { "errnumstr", 3, run_errnumstr }, { "getent", 3, run_refused }, { "gethost", 4, run_refused }, { "listjobs", 5, run_refused }, { "liststeps", 5, run_refused },
     { "bbstat", 2, run_refused }, { "dwstat", 2, run_refused },
 };

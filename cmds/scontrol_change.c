@@ -157,6 +157,60 @@ static int update_nodes(struct scontrol *s, int argc, char **argv)
     return 0;
 }
 
+static int ask_reboot(struct scontrol *s, Wire__NodeRebootRequest *r)
+{
+    struct spur_error err = { 0 };
+    uint8_t token[16];
+    void *reply;
+
+    client_token(token, &r->token_wall_ms);
+    r->has_token = r->has_token_wall_ms = 1;
+    r->token.data = token;
+    r->token.len = sizeof token;
+    if (scontrol_ask(s, WIRE__MESSAGE_TYPE__NODE_REBOOT, &r->base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &reply, NULL, &err) < 0)
+        return scontrol_failed(s, r->cancel ? "scontrol_cancel_reboot" : "scontrol_reboot_nodes", &err);
+    return 0;
+}
+
+/* reboot [ASAP] [nextstate=] [reason=] NODES: the words in front in any order, as Slurm takes them. */
+static int run_reboot(struct scontrol *s, int argc, char **argv)
+{
+    Wire__NodeRebootRequest r = WIRE__NODE_REBOOT_REQUEST__INIT;
+
+    for (; argc; argc--, argv++)
+        if (word_eq(argv[0], "ASAP"))
+            r.has_asap = r.asap = 1;
+        else if (word_starts(argv[0], "nextstate="))
+            r.next_state = argv[0] + strlen("nextstate=");
+        else if (word_starts(argv[0], "reason="))
+            r.reason = argv[0] + strlen("reason=");
+        else
+            break;
+    if (argc != 1) {
+        fprintf(stderr, argc ? "too many arguments for keyword:reboot\n" : "too few arguments for keyword:reboot\n");
+        return 1;
+    }
+    if (r.next_state && !word_eq(r.next_state, "RESUME") && !word_eq(r.next_state, "DOWN")) {
+        fprintf(stderr, "Invalid state: %s\n Valid states: RESUME, DOWN\n", r.next_state);
+        return 1;
+    }
+    r.nodes = argv[0];
+    return ask_reboot(s, &r);
+}
+
+static int run_cancel_reboot(struct scontrol *s, int argc, char **argv)
+{
+    Wire__NodeRebootRequest r = WIRE__NODE_REBOOT_REQUEST__INIT;
+
+    if (argc != 1) {
+        fprintf(stderr, argc ? "too many arguments for keyword:cancel_reboot\n" : "too few arguments for keyword:cancel_reboot\n");
+        return 1;
+    }
+    r.nodes = argv[0];
+    r.has_cancel = r.cancel = 1;
+    return ask_reboot(s, &r);
+}
+
 static int change_partition(struct scontrol *s, int argc, char **argv, bool create, bool erase)
 {
     Wire__PartitionUpdateRequest r = WIRE__PARTITION_UPDATE_REQUEST__INIT;
@@ -216,5 +270,6 @@ static int run_delete(struct scontrol *s, int argc, char **argv) { return run_cr
 const struct verb scontrol_changes[] = {
     { "update", 1, run_update }, { "create", 2, run_create }, { "delete", 3, run_delete }, { "hold", 3, run_hold }, { "holdu", 5, run_uhold }, { "uhold", 2, run_uhold },
     { "release", 3, run_release }, { "requeuehold", 8, run_requeuehold }, { "requeue", 3, run_requeue }, { "top", 3, run_top }, { "suspend", 2, run_suspend }, { "resume", 3, run_resume },
+    { "reboot", 3, run_reboot }, { "cancel_reboot", 3, run_cancel_reboot },
 };
 const size_t scontrol_change_count = sizeof scontrol_changes / sizeof *scontrol_changes;

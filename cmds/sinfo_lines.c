@@ -24,8 +24,8 @@ static const struct { const char *name; unsigned base; uint32_t flag; } states[]
     { "drain", 0, NODE_FLAG_DRAIN }, { "no_respond", 0, NODE_FLAG_NO_RESPOND }, { "noresp", 0, NODE_FLAG_NO_RESPOND }, { "reserved", 0, NODE_FLAG_RESERVED }, { "resv", 0, NODE_FLAG_RESERVED },
     { "cloud", 0, NODE_FLAG_CLOUD }, { "completing", 0, NODE_FLAG_COMPLETING }, { "comp", 0, NODE_FLAG_COMPLETING }, { "fail", 0, NODE_FLAG_FAIL }, { "failing", 0, NODE_FLAG_FAIL },
     { "maint", 0, NODE_FLAG_MAINT }, { "powered_down", 0, NODE_FLAG_POWERED_DOWN }, { "power_down", 0, NODE_FLAG_POWERED_DOWN }, { "planned", 0, NODE_FLAG_PLANNED },
-    { "reboot", 0, NODE_FLAG_REBOOT_REQUESTED }, { "reboot_requested", 0, NODE_FLAG_REBOOT_REQUESTED }, { "inval", 0, NODE_FLAG_INVALID_REG }, { "invalid_reg", 0, NODE_FLAG_INVALID_REG },
-    { "all", 0, 0 }, { "drained", 0, 0 }, { "drng", 0, 0 }, { "draining", 0, 0 }, { "powering_up", 0, 0 }, { "powering_down", 0, 0 }, { "reboot_issued", 0, 0 },
+    { "reboot", 0, NODE_FLAG_REBOOT_REQUESTED | NODE_FLAG_REBOOT_ISSUED }, { "reboot_requested", 0, NODE_FLAG_REBOOT_REQUESTED }, { "inval", 0, NODE_FLAG_INVALID_REG }, { "invalid_reg", 0, NODE_FLAG_INVALID_REG },
+    { "all", 0, 0 }, { "drained", 0, 0 }, { "drng", 0, 0 }, { "draining", 0, 0 }, { "powering_up", 0, 0 }, { "powering_down", 0, 0 }, { "reboot_issued", 0, NODE_FLAG_REBOOT_ISSUED },
 };
 
 static bool word_matches(const char *word, const Wire__NodeInfo *n)

@@ -181,7 +181,7 @@ static void job_times(struct record *r, const Wire__JobInfo *j, const Wire__JobS
     record_time(r, "Deadline", s->deadline_wall_s, "N/A");
     record_line(r);
     record_time(r, "SuspendTime", j->suspend_wall_s, "None");
-    record_pair(r, "SecsPreSuspend", "0");
+    record_pair(r, "SecsPreSuspend", "%" PRId64, j->suspend_wall_s && j->run_s > 0 ? j->run_s : 0);
     record_time(r, "LastSchedEval", j->last_sched_wall_s, "Unknown");
     record_pair(r, "Scheduler", "%s", j->sched_nodes && *j->sched_nodes ? "Backfill" : "Main");
     str_fini(&run);
@@ -263,6 +263,10 @@ static void job_place(struct record *r, const Wire__JobInfo *j, const Wire__JobS
     record_pair(r, "NodeList", "%s", j->nodes ? j->nodes : "");
     if (j->sched_nodes && *j->sched_nodes)
         record_pair(r, "SchedNodeList", "%s", j->sched_nodes);
+    if (s->spares) {            /* ours; shown only where it was asked for */
+        record_pair(r, "Spares", "%u", s->spares);
+        record_pair(r, "SpareNodeList", "%s", j->spare_nodes ? j->spare_nodes : "");
+    }
     if (j->batch_host && *j->batch_host) {
         record_line(r);
         record_pair(r, "BatchHost", "%s", j->batch_host);

@@ -42,6 +42,7 @@ int  admit_submit(struct state *s, const Wire__SubmitRequest *r, const struct sp
 int  admit_cancel(struct state *s, const Wire__CancelRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, Wire__DoneReply *reply, struct spur_error *err);
 int  admit_job_update(struct state *s, const Wire__JobUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_node_update(struct state *s, const Wire__NodeUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
+int  admit_node_reboot(struct state *s, const Wire__NodeRebootRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_partition_update(struct state *s, const Wire__PartitionUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_step(struct state *s, const Wire__StepRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_register(struct state *s, const Wire__RegisterRequest *r, const struct spur_identity *who, struct arena *a, struct admitted *out, Wire__RegisterReply *reply, struct spur_error *err);

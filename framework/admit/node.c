@@ -106,6 +106,8 @@ int admit_report(struct state *s, const Wire__Report *r, const struct spur_ident
 
         for (uint32_t i = 0; i < j->alloc_count && !given; i++)
             given = j->allocs[i].node == n->index;
+        for (uint32_t i = 0; i < n->foreign_count && !given; i++)       /* it had a part in it, and is to say when nothing is left */
+            given = n->foreign[i].job_id == r->job_id && n->foreign[i].attempt == r->attempt;
         if (!given)
             return deny(out, err, REFUSE_DENIED, "node %.64s reports on job %u, which it was never given", r->node, r->job_id);
     }
@@ -136,12 +138,80 @@ static int check_set(Wire__KeyValue *const *set, size_t n, struct admitted *out,
     return 0;
 }
 
+/* "n[1-3]", or ALL. NULL: refused. */
+static struct hostlist *nodes_named(const struct state *s, const char *nodes, struct admitted *out, struct spur_error *err)
+{
+    struct hostlist *h = NULL;
+    struct spur_error why = { 0 };
+
+    if (strlen(nodes) > (64u << 10)) {
+        deny(out, err, REFUSE_TOO_LONG, "NodeName of %zu characters, the limit is %u", strlen(nodes), 64u << 10);
+        return NULL;
+    }
+    if (word_eq(nodes, "ALL")) {
+        h = hostlist_create();
+        for (uint32_t i = 0; i < s->node_count; i++)
+            hostlist_add(h, s->nodes[i].conf->name);
+    } else if (hostlist_parse(nodes, &h, &why) < 0) {
+        deny(out, err, REFUSE_NODE_UNKNOWN, "%s", why.text);
+        return NULL;
+    }
+    if (hostlist_count(h))
+        return h;
+    deny(out, err, REFUSE_NODE_UNKNOWN, "no node is named");
+    hostlist_destroy(h);
+    return NULL;
+}
+
+int admit_node_reboot(struct state *s, const Wire__NodeRebootRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err)
+{
+    struct asker asker = { .who = who, .facts = f, .rank = admit_rank(s, who), .uid = who->uid };
+    const char *program = config_text(s->config, CONF_RebootProgram);
+    struct hostlist *h;
+    int rc;
+
+    if (asker.rank < RANK_ADMIN)
+        return deny(out, err, REFUSE_DENIED, "only administrators reboot nodes");
+    if ((rc = check_token(s, r->has_token, r->token, r->token_wall_ms, out, err)) != 0)
+        return rc < 0 ? rc : 0;
+    if (!r->cancel && !(program && *program))
+        return deny(out, err, REFUSE_BAD_REQUEST, "RebootProgram is not set in slurm.conf");
+    if (!text_fits(r->reason) || !text_fits(r->next_state))
+        return deny(out, err, REFUSE_TOO_LONG, "a reason of more than %u characters", TEXT_MAX);
+    if (r->next_state && *r->next_state && !word_eq(r->next_state, "RESUME") && !word_eq(r->next_state, "DOWN"))
+        return deny(out, err, REFUSE_BAD_REQUEST, "nextstate=%.40s is neither RESUME nor DOWN", r->next_state);
+    if (!(h = nodes_named(s, r->nodes, out, err)))
+        return err->code;
+    for (size_t i = 0; i < hostlist_count(h) && rc == 0; i++) {
+        const struct node *n = state_node(s, hostlist_nth(h, i));
+        Wire__OpNodeReboot *o;
+        Wire__Op *op;
+
+        if (!n) {
+            rc = deny(out, err, REFUSE_NODE_UNKNOWN, "%.64s", hostlist_nth(h, i));
+            break;
+        }
+        op = op_new(a, &asker, r->token, r->has_token, r->token_wall_ms);
+        op->node_reboot = o = arena_alloc(a, sizeof *o);
+        wire__op_node_reboot__init(o);
+        o->node = arena_copy(a, n->conf->name);
+        o->has_asap = o->has_cancel = true;
+        o->asap = r->asap;
+        o->cancel = r->cancel;
+        o->next_state = r->next_state;
+        o->reason = r->reason;
+        o->user = f->user ? arena_copy(a, f->user) : arena_printf(a, "%u", who->uid);
+        op_add(out, a, op);
+    }
+    hostlist_destroy(h);
+    return rc;
+}
+
 int admit_node_update(struct state *s, const Wire__NodeUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err)
 {
     struct asker asker = { .who = who, .facts = f, .rank = admit_rank(s, who), .uid = who->uid };
     const char *state = value_of(r->set, r->n_set, "State"), *reason = value_of(r->set, r->n_set, "Reason");
-    struct hostlist *h = NULL;
-    struct spur_error why = { 0 };
+    struct hostlist *h;
     int rc;
 
     if (asker.rank < RANK_OPERATOR)
@@ -150,17 +220,8 @@ int admit_node_update(struct state *s, const Wire__NodeUpdateRequest *r, const s
         return rc;
     if ((rc = check_token(s, r->has_token, r->token, r->token_wall_ms, out, err)) != 0)
         return rc < 0 ? rc : 0;
-    if (strlen(r->nodes) > (64u << 10))
-        return deny(out, err, REFUSE_TOO_LONG, "NodeName of %zu characters, the limit is %u", strlen(r->nodes), 64u << 10);
-    if (word_eq(r->nodes, "ALL")) {
-        h = hostlist_create();
-        for (uint32_t i = 0; i < s->node_count; i++)
-            hostlist_add(h, s->nodes[i].conf->name);
-    } else if (hostlist_parse(r->nodes, &h, &why) < 0) {
-        return deny(out, err, REFUSE_NODE_UNKNOWN, "%s", why.text);
-    }
-    if (hostlist_count(h) == 0)
-        rc = deny(out, err, REFUSE_NODE_UNKNOWN, "no node is named");
+    if (!(h = nodes_named(s, r->nodes, out, err)))
+        return err->code;
     for (size_t i = 0; i < hostlist_count(h) && rc == 0; i++) {
         const struct node *n = state_node(s, hostlist_nth(h, i));
         Wire__OpNodeUpdate *o;

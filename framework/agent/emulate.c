@@ -21,6 +21,7 @@ struct emulated {
     uv_timer_t timer;           /* first: freed in its close callback */
     struct agent_step *step;    /* NULL once the step has been forgotten */
     int status;
+    bool is_frozen; uint64_t left_ms;       /* of its time, while it stands still */
 };
 
 struct script { double seconds; int status; bool fails; };
@@ -108,8 +109,25 @@ void emulate_launch(struct agent_step *s, const Wire__Launch *l)
     uv_timer_start(&s->emulated->timer, fired, (uint64_t)(script.seconds * 1000), 0);
 }
 
+static void freeze(struct emulated *e, bool frozen)
+{
+    if (e->is_frozen == frozen)
+        return;
+    e->is_frozen = frozen;
+    if (frozen) {
+        e->left_ms = uv_timer_get_due_in(&e->timer);
+        uv_timer_stop(&e->timer);
+    } else {
+        uv_timer_start(&e->timer, fired, e->left_ms, 0);
+    }
+}
+
 void emulate_kill(struct agent_step *s, const Wire__Kill *k)
 {
+    if (k->has_freeze) {
+        freeze(s->emulated, k->freeze);
+        return;
+    }
     if (k->until_empty || k->signal == SIGKILL || k->signal == SIGTERM) {
         s->emulated->status = (int)k->signal;           /* ends on the next turn: the caller walks the steps */
         uv_timer_start(&s->emulated->timer, fired, 0, 0);

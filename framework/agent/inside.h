@@ -11,6 +11,7 @@
  *     emulate.c    scripted jobs                                seen.c       fence and attempts, on disk
  *     hooks.c      Prolog and Epilog
  *     cores.c      cores and threads for the binding of tasks
+ *     reboot.c     RebootProgram                            jobnodes.c   tells a job which nodes it has
  *     mesh.c       key, peers and state of the switch plugin's mesh
  */
 #ifndef AGENT_INSIDE_H
@@ -86,6 +87,7 @@ struct identity {
     uv_timer_t timer;               /* next dial, or next heartbeat */
     struct table steps;             /* step_key -> struct agent_step */
     struct ending *endings;
+    uint64_t reboot_number;         /* of the reboot it was told of last */
     Wire__NodeInventory *inventory; /* owned by the agent's inventory */
 };
 
@@ -143,6 +145,9 @@ void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, co
 void agent_config(struct agent *a, const Wire__ConfigFiles *files);     /* the leader's configuration has changed */
 void agent_enrol(struct agent *a, const char *lines);        /* hosts that joined the cluster, as the leader says */
 void node_closed(struct agent *a, struct rpc_conn *c, const struct spur_error *why);
+
+/* reboot.c */
+void node_reboot(struct identity *n, const Wire__NodeReboot *m);
 
 /* launch.c */
 void launch_take(struct identity *n, const Wire__Launch *l, const uint8_t *bytes, size_t len);

@@ -18,6 +18,7 @@
 #include "agent/drop.h"
 #include "agent/hooks.h"
 #include "agent/inside.h"
+#include "agent/jobnodes.h"
 #include "agent/supervisor.h"
 #include "rpc/folder.h"
 #include "state/job.h"
@@ -187,6 +188,8 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
         goto out;
     }
     snprintf(folder, sizeof folder, "%s/%s", a->set->spool_dir, s->folder);
+    if (l->job && l->job->nodes)
+        job_nodes_write(a->spool_fd, s->folder, l->job->nodes);
     if ((rc = hosts_write(a, s, &x, folder, err)) < 0)
         goto out;
     launch.credential.len = 0;          /* checked; the supervisor believes the agent */

@@ -18,6 +18,7 @@
 
 #include "agent/container.h"
 #include "agent/inside.h"
+#include "agent/jobnodes.h"
 
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS  3000
@@ -468,6 +469,24 @@ static void take_hosts(struct identity *n, const struct frame *f, const uint8_t 
     wire__hosts_text__free_unpacked(m, NULL);
 }
 
+static void take_reboot(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    Wire__NodeReboot *m = wire__node_reboot__unpack(NULL, f->length, body);
+
+    if (m)
+        node_reboot(n, m);
+    wire__node_reboot__free_unpacked(m, NULL);
+}
+
+static void take_job_nodes(struct identity *n, const struct frame *f, const uint8_t *body)
+{
+    Wire__JobNodes *m = wire__job_nodes__unpack(NULL, f->length, body);
+
+    if (m)
+        job_nodes_take(n, m);
+    wire__job_nodes__free_unpacked(m, NULL);
+}
+
 void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, const uint8_t *body)
 {
     static const struct { uint16_t type; void (*take)(struct identity *, const struct frame *, const uint8_t *); } rows[] = {
@@ -476,6 +495,7 @@ void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, co
         { WIRE__MESSAGE_TYPE__REFUSED, take_refusal },          { WIRE__MESSAGE_TYPE__HEARTBEAT_OK, take_beat_answer },
         { WIRE__MESSAGE_TYPE__AGENT_CONFIG, take_config },      { WIRE__MESSAGE_TYPE__CONFIG_TEXTS, take_config },
         { WIRE__MESSAGE_TYPE__AGENT_HOSTS, take_hosts },
+        { WIRE__MESSAGE_TYPE__AGENT_REBOOT, take_reboot },      { WIRE__MESSAGE_TYPE__AGENT_JOB_NODES, take_job_nodes },
         { WIRE__MESSAGE_TYPE__AGENT_MESH, take_mesh },          { WIRE__MESSAGE_TYPE__AGENT_MESH_ROTATE, take_rotate },
     };
     struct identity *n = rpc_user(c);

@@ -209,6 +209,7 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     s->append = config_number(c, CONF_JobFileAppend) != 0;
     s->cpu_bind = cpu_bind_of(c);
     s->emulate_hardware = emulate || c->settings[SETTING_emulate_hardware].number != 0;
+    s->reboot_program = mem_copy(config_text(c, CONF_RebootProgram));
     s->health_program = mem_copy(config_text(c, CONF_HealthCheckProgram));
     s->health_states = mem_copy(config_text(c, CONF_HealthCheckNodeState));
     s->health_interval_s = (uint32_t)config_number(c, CONF_HealthCheckInterval);
@@ -280,6 +281,7 @@ void settings_free(struct settings *s)
     free(s->epilog);
     free(s->task_prolog);
     free(s->task_epilog);
+    free(s->reboot_program);
     free(s->health_program);
     free(s->health_states);
     free(s->autodetect);

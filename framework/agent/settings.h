@@ -21,6 +21,7 @@ struct settings {
     uint32_t kill_wait_s;
     bool     append, emulate_hardware;
     char    *cpu_bind;                  /* how tasks are bound unless srun says it: "", "cores", "verbose,autobind=cores"; NULL: not at all */
+    char    *reboot_program;                    /* RebootProgram, NULL: none */
     char    *health_program, *health_states;    /* HealthCheckProgram, NULL: none; HealthCheckNodeState */
     uint32_t health_interval_s, health_timeout_s;
     char    *prolog, *epilog;                   /* a line each, or a pattern; NULL: none */

@@ -198,6 +198,9 @@ void nodes_report(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Repor
 void nodes_gone(struct ctl *c, struct peer *p);
 void nodes_alarm(struct ctl *c, uint32_t node);
 struct peer *nodes_agent(struct ctl *c, uint32_t node);
+void nodes_changed(struct ctl *c, uint32_t node);       /* state of a node */
+void nodes_reboot(struct ctl *c, uint32_t node);        /* it is empty and shall reboot: its agent is told */
+void nodes_reboot_alarm(struct ctl *c, uint32_t node);
 void nodes_configure(struct ctl *c);            /* a changed configuration goes to the agents */
 void ctl_config_texts(const struct ctl *c, Wire__ConfigFiles *out);     /* the configuration of the log; texts are borrowed from the state */
 void nodes_watch(struct ctl *c);                /* an election, a changed configuration: silence is counted from now */
@@ -231,7 +234,7 @@ void waits_forget(struct ctl *c, uint64_t conn);
 void waits_move(struct ctl *c);                 /* this controller leads no more: each is told who does */
 
 /* alarms.c: one heap of deadlines; what rang is checked by its handler, so that stale ones cost nothing. */
-enum alarm_kind { ALARM_JOB_LIMIT, ALARM_LAUNCH, ALARM_KILL_AGAIN, ALARM_NODE_SILENT, ALARM_PURGE, ALARM_HOOK };
+enum alarm_kind { ALARM_JOB_LIMIT, ALARM_LAUNCH, ALARM_KILL_AGAIN, ALARM_NODE_SILENT, ALARM_PURGE, ALARM_HOOK, ALARM_NODE_REBOOT };
 void alarms_create(struct ctl *c);
 void alarms_destroy(struct ctl *c);
 void alarms_clear(struct ctl *c);               /* none rings any more */

@@ -399,14 +399,18 @@ static int admit_job_update_any(struct state *s, const void *m, const struct spu
 { return admit_job_update(s, m, w, f, a, o, e); }
 static int admit_node_update_any(struct state *s, const void *m, const struct spur_identity *w, const struct facts *f, struct arena *a, struct admitted *o, struct spur_error *e)
 { return admit_node_update(s, m, w, f, a, o, e); }
+static int admit_node_reboot_any(struct state *s, const void *m, const struct spur_identity *w, const struct facts *f, struct arena *a, struct admitted *o, struct spur_error *e)
+{ return admit_node_reboot(s, m, w, f, a, o, e); }
 static int admit_partition_update_any(struct state *s, const void *m, const struct spur_identity *w, const struct facts *f, struct arena *a, struct admitted *o, struct spur_error *e)
 { return admit_partition_update(s, m, w, f, a, o, e); }
 
 static void job_update_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_job_update_any, n); }
 static void node_update_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_node_update_any, n); }
+static void node_reboot_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_node_reboot_any, n); }
 static void partition_update_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_partition_update_any, n); }
 static void handle_job_update(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, job_update_named, r); }
 static void handle_node_update(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, node_update_named, r); }
+static void handle_node_reboot(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, node_reboot_named, r); }
 static void handle_partition_update(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, partition_update_named, r); }
 
 static void handle_step_create(struct ctl *c, struct request *r)
@@ -768,7 +772,8 @@ enum whose { LEADER, EACH, HAVING };
 #define REQUESTS(X) \
     X(PING, empty, handle_ping, EACH) X(SUBMIT, submit_request, handle_submit, LEADER) X(TEST_ONLY, submit_request, handle_test_only, LEADER) \
     X(CANCEL, cancel_request, handle_cancel, LEADER) X(JOB_UPDATE, job_update_request, handle_job_update, LEADER) \
-    X(NODE_UPDATE, node_update_request, handle_node_update, LEADER) X(PARTITION_UPDATE, partition_update_request, handle_partition_update, LEADER) \
+    X(NODE_UPDATE, node_update_request, handle_node_update, LEADER) X(NODE_REBOOT, node_reboot_request, handle_node_reboot, LEADER) \
+    X(PARTITION_UPDATE, partition_update_request, handle_partition_update, LEADER) \
     X(STEP_CREATE, step_request, handle_step_create, LEADER) X(RECONFIGURE, empty, handle_reconfigure, LEADER) X(SHUTDOWN, empty, handle_shutdown, HAVING) \
     X(WAIT, wait_request, handle_wait, LEADER) X(CONFIG_FILES, empty, handle_config_files, HAVING) X(SCRIPT, script_request, handle_script, LEADER) \
     X(VOUCH, vouch_request, NULL, EACH) X(BLOB, blob_request, handle_blob, HAVING) X(JOIN, join_request, handle_join, LEADER) X(MEMBERS, empty, handle_members, HAVING) X(MEMBER_CHANGE, member_change_request, handle_member_change, HAVING) \

@@ -113,7 +113,7 @@ static bool effect_lacks_blob(struct ctl *c, const struct job *j, const struct s
 static void effect_send(struct ctl *c, const struct job *j, const struct step *st, uint32_t rank, bool is_prolog)
 {
     const struct node_alloc *allocs = st ? st->allocs : j->allocs;
-    uint32_t count = st ? st->alloc_count : j->alloc_count;
+    uint32_t count = st ? st->alloc_count : is_prolog ? j->alloc_count : job_members(j);      /* a Prolog runs on spares too */
     struct peer *agent = nodes_agent(c, allocs[rank].node);
     Wire__Launch l = WIRE__LAUNCH__INIT;
     Wire__Credential cred = WIRE__CREDENTIAL__INIT;
@@ -276,6 +276,46 @@ static void effect_signal(struct ctl *c, const struct event *e)
             effect_kill_on(c, j->allocs[i].node, &k);
 }
 
+/* It stands still, or goes on, as its state says. */
+static void effect_freeze_on(struct ctl *c, const struct job *j, uint32_t node)
+{
+    Wire__Kill k;
+
+    kill_fill(c, j, &k, 0);
+    k.has_freeze = 1;
+    k.freeze = j->state == JOB_SUSPENDED;
+    effect_kill_on(c, node, &k);
+}
+
+static void effect_freeze(struct ctl *c, const struct job *j)
+{
+    if (j->state != JOB_SUSPENDED && j->state != JOB_RUNNING)
+        return;
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        if (!j->allocs[i].gone)
+            effect_freeze_on(c, j, j->allocs[i].node);
+}
+
+/* Which nodes it has now, to one of them. */
+static void effect_nodes_on(struct ctl *c, const struct job *j, uint32_t node)
+{
+    struct peer *agent = nodes_agent(c, node);
+    Wire__JobNodes m = WIRE__JOB_NODES__INIT;
+
+    m.job_id = j->job_id;
+    m.attempt = j->attempt;
+    m.nodes = j->nodes;
+    if (agent && j->nodes)
+        rpc_send(agent->conn, WIRE__MESSAGE_TYPE__AGENT_JOB_NODES, 0, &m.base);
+}
+
+static void effect_nodes(struct ctl *c, const struct job *j)
+{
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        if (!j->allocs[i].gone)
+            effect_nodes_on(c, j, j->allocs[i].node);
+}
+
 /* A node runs something that is not meant to be there: end it. */
 static void effect_orphan(struct ctl *c, const struct event *e)
 {
@@ -369,7 +409,11 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             watch_forget(c, e->job_id);
             mesh_job(c, NULL, false);
             /* fall through */
-        case EV_JOB_SUBMITTED: case EV_NODE_CHANGED:
+        case EV_JOB_SUBMITTED:
+            ctl_plan_soon(c);
+            break;
+        case EV_NODE_CHANGED:
+            nodes_changed(c, e->node);
             ctl_plan_soon(c);
             break;
         case EV_MESH_CHANGED:
@@ -377,6 +421,19 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             break;
         case EV_ORPHAN:
             effect_orphan(c, e);
+            break;
+        case EV_JOB_FREEZE:
+            if (j)
+                effect_freeze(c, j);
+            break;
+        case EV_JOB_NODES:
+            if (j) {
+                log_line(SPUR_LOG_INFO, "job %u: node %s has left it: it goes on with %s", j->job_id, j->failed_node ? j->failed_node : "?", j->nodes ? j->nodes : "?");
+                effect_nodes(c, j);
+            }
+            break;
+        case EV_NODE_REBOOT:
+            nodes_reboot(c, e->node);
             break;
         case EV_BLOB_DROPPED:
             blobs_drop(c, e->hash);
@@ -427,8 +484,8 @@ static void effect_propose(struct ctl *c, Wire__Op *op, enum alarm_kind kind, ui
 static void effect_launch_late(struct ctl *c, const struct job *j)
 {
     const char *node = c->state->nodes[j->allocs[0].node].conf->name;
-    int64_t most = config_number(c->state->config, CONF_MaxBatchRequeue);
     struct arena a;
+    Wire__Report *r;
     Wire__Op *op;
 
     if (!nodes_agent(c, j->allocs[0].node)) {
@@ -439,27 +496,19 @@ static void effect_launch_late(struct ctl *c, const struct job *j)
     arena_init(&a, 0);
     op = arena_alloc(&a, sizeof *op);
     wire__op__init(op);
-    if (j->requeue) {
-        op->update = arena_alloc(&a, sizeof *op->update);
-        wire__op_update__init(op->update);
-        op->update->job_id = j->job_id;
-        op->update->verb = most > 0 && j->restarts >= most ? WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE_HOLD : WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE;
-        op->update->has_by_admin = op->update->by_admin = 1;
-    } else {
-        Wire__Report *r = arena_alloc(&a, sizeof *r);
-
-        op->report = arena_alloc(&a, sizeof *op->report);
-        wire__op_report__init(op->report);
-        wire__report__init(r);
-        r->node = arena_copy(&a, node);
-        r->kind = WIRE__REPORT__KIND__LAUNCH_FAILED;
-        r->job_id = j->job_id;
-        r->has_step_id = 1;
-        r->step_id = STEP_BATCH;
-        r->attempt = j->attempt;
-        r->text = arena_printf(&a, "node %s did not confirm the launch within %lld s", node, (long long)(launch_deadline_ms(c) / 1000));
-        op->report->report = r;
-    }
+    op->report = arena_alloc(&a, sizeof *op->report);
+    wire__op_report__init(op->report);
+    r = arena_alloc(&a, sizeof *r);
+    wire__report__init(r);
+    r->node = arena_copy(&a, node);
+    r->kind = WIRE__REPORT__KIND__LAUNCH_FAILED;
+    r->job_id = j->job_id;
+    r->has_step_id = 1;
+    r->step_id = STEP_BATCH;
+    r->attempt = j->attempt;
+    r->has_node_fault = r->node_fault = j->requeue;
+    r->text = arena_printf(&a, "node %s did not confirm the launch within %lld s", node, (long long)(launch_deadline_ms(c) / 1000));
+    op->report->report = r;
     effect_propose(c, op, ALARM_LAUNCH, (uint64_t)j->job_id << 32 | j->attempt, &a);
 }
 
@@ -516,6 +565,9 @@ void effects_alarm(struct ctl *c, int kind, uint64_t id)
         if (is_this && j->flags & JOB_FLAG_COMPLETING && watch_kill_rang(c, j))
             effect_kill(c, j);
         break;
+    case ALARM_NODE_REBOOT:
+        nodes_reboot_alarm(c, (uint32_t)id);
+        break;
     case ALARM_JOB_LIMIT:
         if (j && j->state == JOB_RUNNING && !(j->flags & JOB_FLAG_COMPLETING) && watch_limit_rang(c, j))
             effect_limit(c, j);
@@ -564,8 +616,12 @@ static void effects_again(struct ctl *c, const struct job *j, uint32_t rank)
         arena_fini(&a);
         return;
     }
+    if (j->state == JOB_SUSPENDED || (j->state == JOB_RUNNING && j->suspended_ms))
+        effect_freeze_on(c, j, node);
     if (j->state != JOB_RUNNING)
         return;
+    if (j->failed_node)
+        effect_nodes_on(c, j, node);
     if (j->awaits & AWAITS_PROLOG_CTLD)
         return;
     if (!j->allocs[rank].ready && hooks_alloc_runs(c))
@@ -586,6 +642,8 @@ void effects_for_agent(struct ctl *c, const struct peer *p)
     for (uint32_t i = 0; i < p->node_count; i++) {
         const struct node *n = p->nodes[i] < c->state->node_count ? &c->state->nodes[p->nodes[i]] : NULL;
 
+        if (n && n->flags & NODE_FLAG_REBOOT_ISSUED)
+            nodes_reboot(c, n->index);
         for (uint32_t k = 0; n && k < n->jobs; k++) {
             const struct job *j = state_job(c->state, n->job_ids[k]);
 

@@ -55,6 +55,17 @@ static void nodes_arm(struct ctl *c, uint32_t node, int64_t in_ms)
     alarm_set(c, in_ms, ALARM_NODE_SILENT, node);
 }
 
+/* Set up by people while its agent is away: lost again, unless it comes. */
+void nodes_changed(struct ctl *c, uint32_t node)
+{
+    struct node *n = &c->state->nodes[node];
+
+    if (node >= c->agent_room || c->agent_of[node] || c->is_armed[node] || (n->base != NODE_IDLE && n->base != NODE_UNKNOWN))
+        return;
+    n->heard_ms = clock_boot_ms();
+    nodes_arm(c, node, nodes_timeout_ms(c));
+}
+
 void nodes_watch(struct ctl *c)
 {
     nodes_room(c);
@@ -209,6 +220,29 @@ void nodes_report(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Repor
     propose(c, adm.ops, adm.op_count, NULL, take_arena, reported, r);
 }
 
+static int64_t nodes_reboot_left_ms(struct ctl *c, const struct node *n)
+{
+    int64_t s = config_number(c->state->config, CONF_ResumeTimeout);
+
+    return n->reboot_cluster_ms + (s > 0 ? s : 60) * 1000 - ctl_cluster_ms(c);
+}
+
+void nodes_reboot(struct ctl *c, uint32_t node)
+{
+    const struct node *n = &c->state->nodes[node];
+    struct peer *p = nodes_agent(c, node);
+    Wire__NodeReboot m = WIRE__NODE_REBOOT__INIT;
+
+    if (!(n->flags & NODE_FLAG_REBOOT_ISSUED))
+        return;
+    m.node = n->conf->name;
+    m.number = n->reboot_number;
+    m.reason = n->reason;
+    if (p)
+        rpc_send(p->conn, WIRE__MESSAGE_TYPE__AGENT_REBOOT, 0, &m.base);
+    alarm_set(c, nodes_reboot_left_ms(c, n), ALARM_NODE_REBOOT, node);
+}
+
 void nodes_gone(struct ctl *c, struct peer *p)
 {
     for (uint32_t i = 0; i < p->node_count; i++) {
@@ -225,7 +259,7 @@ void nodes_gone(struct ctl *c, struct peer *p)
     }
 }
 
-struct losing { uint32_t node; };
+struct losing { uint32_t node; enum alarm_kind kind; };
 
 /* A full disk drops entries: looked at again, until the loss is in the log. */
 static void lost_told(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
@@ -233,8 +267,49 @@ static void lost_told(struct ctl *c, void *arg, const struct op_result *results,
     const struct losing *l = arg;
 
     (void)n; (void)err;
-    if (!results && !c->is_stopping)
+    if (results || c->is_stopping)
+        return;
+    if (l->kind == ALARM_NODE_SILENT)
         nodes_arm(c, l->node, LOST_AGAIN_MS);
+    else
+        alarm_set(c, LOST_AGAIN_MS, l->kind, l->node);
+}
+
+static void nodes_lose(struct ctl *c, const struct node *n, const char *reason, enum alarm_kind kind)
+{
+    struct arena arena;
+    Wire__OpNodeLost *lost;
+    Wire__Op *op, **ops;
+    struct losing *l;
+
+    arena_init(&arena, 0);
+    lost = arena_alloc(&arena, sizeof *lost);
+    op = arena_alloc(&arena, sizeof *op);
+    ops = arena_alloc(&arena, sizeof *ops);
+    wire__op_node_lost__init(lost);
+    wire__op__init(op);
+    lost->node = arena_copy(&arena, n->conf->name);
+    lost->reason = arena_copy(&arena, reason);
+    op->node_lost = lost;
+    *ops = op;
+    l = arena_alloc(&arena, sizeof *l);
+    *l = (struct losing){ n->index, kind };
+    propose(c, ops, 1, NULL, &arena, lost_told, l);
+}
+
+/* Rings ResumeTimeout after a reboot was issued. */
+void nodes_reboot_alarm(struct ctl *c, uint32_t node)
+{
+    const struct node *n = node < c->state->node_count ? &c->state->nodes[node] : NULL;
+
+    if (!n || !(n->flags & NODE_FLAG_REBOOT_ISSUED))
+        return;
+    if (nodes_reboot_left_ms(c, n) > 0) {
+        alarm_set(c, nodes_reboot_left_ms(c, n), ALARM_NODE_REBOOT, node);
+        return;
+    }
+    log_line(SPUR_LOG_ERROR, "node %s has not come back from its reboot within ResumeTimeout: down", n->conf->name);
+    nodes_lose(c, n, "reboot timed out", ALARM_NODE_REBOOT);
 }
 
 /* Rings SlurmdTimeout after the last sign of a node: lost, unless it has been heard since. */
@@ -242,10 +317,6 @@ void nodes_alarm(struct ctl *c, uint32_t node)
 {
     struct node *n = node < c->state->node_count ? &c->state->nodes[node] : NULL;
     int64_t silent;
-    struct arena arena;
-    Wire__OpNodeLost *lost;
-    Wire__Op *op, **ops;
-    struct losing *l;
 
     if (!n)
         return;
@@ -259,22 +330,10 @@ void nodes_alarm(struct ctl *c, uint32_t node)
     }
     if (n->base == NODE_DOWN || n->base == NODE_FUTURE || n->flags & NODE_FLAG_CLOUD)
         return;
-    arena_init(&arena, 0);
-    lost = arena_alloc(&arena, sizeof *lost);
-    op = arena_alloc(&arena, sizeof *op);
-    ops = arena_alloc(&arena, sizeof *ops);
-    wire__op_node_lost__init(lost);
-    wire__op__init(op);
-    lost->node = arena_copy(&arena, n->conf->name);
-    lost->reason = arena_copy(&arena, "Not responding");
-    op->node_lost = lost;
-    *ops = op;
     log_line(SPUR_LOG_ERROR, "node %s is silent for %lld s: down", n->conf->name, (long long)(silent / 1000));
     if (nodes_agent(c, node))       /* should it only have hung: it dials again, registers, and what it still runs is looked at */
         rpc_close(nodes_agent(c, node)->conn, "silent for SlurmdTimeout");
-    l = arena_alloc(&arena, sizeof *l);
-    l->node = node;
-    propose(c, ops, 1, NULL, &arena, lost_told, l);
+    nodes_lose(c, n, "Not responding", ALARM_NODE_SILENT);
 }
 
 void ctl_config_texts(const struct ctl *c, Wire__ConfigFiles *out)

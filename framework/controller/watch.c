@@ -55,7 +55,7 @@ static int64_t watch_warn_ms(const struct job *j, int *signal, bool *batch_only)
     arena_init(&a, 0);
     spec = job_spec(j, &a);
     if (spec->has_warn_signal) {
-        at = j->start_cluster_ms + (int64_t)j->time_limit_min * 60000 - (int64_t)spec->warn_time_s * 1000;
+        at = j->start_cluster_ms + j->suspended_ms + (int64_t)j->time_limit_min * 60000 - (int64_t)spec->warn_time_s * 1000;
         *signal = (int)spec->warn_signal;
         *batch_only = (spec->warn_flags & 1) != 0;
     }

@@ -26,7 +26,7 @@ uint32_t limit_minutes(uint32_t limit_min, const struct config_partition *part)
 int64_t horizon_end_s(const struct state *s, const struct job *j, int64_t now_s, int64_t cluster_ms, int64_t resolution_s)
 {
     const struct config_partition *part = j->part_index < s->config->partition_count ? &s->config->partitions[j->part_index] : NULL;
-    int64_t left_s = (j->start_cluster_ms - cluster_ms) / 1000 + (int64_t)limit_minutes(j->time_limit_min, part) * 60;
+    int64_t left_s = (j->start_cluster_ms + job_suspended_ms(j, cluster_ms) - cluster_ms) / 1000 + (int64_t)limit_minutes(j->time_limit_min, part) * 60;
 
     /* Over its limit, or ended and not yet empty: it will be gone soon. */
     if (left_s < resolution_s || j->state != JOB_RUNNING)
@@ -69,7 +69,7 @@ struct overlay *horizon_at(const struct horizon *h, const struct state *s, const
         const struct job *j = state_job(s, h->releases[i].job_id);
 
         /* One that has ended meanwhile is free in the newer base only: releasing less is the careful side. */
-        if (j && j->alloc_count)
+        if (j && j->alloc_count && !j->parked)          /* whose cores others have: nobody knows when it goes on */
             for (uint32_t k = 0; k < j->alloc_count; k++)
                 if (!j->allocs[k].gone && j->allocs[k].node != NODE_REMOVED)
                     overlay_release(o, &j->allocs[k], 1);

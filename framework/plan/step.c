@@ -117,7 +117,7 @@ static void slots_fill(struct layout *l)
         struct slot *sl = &l->slots[l->count];
         size_t cores;
 
-        if (al->gone || al->node == NODE_REMOVED)
+        if (al->gone || al->spare || al->node == NODE_REMOVED)
             continue;
         l->count++;
         sl->alloc = al;

@@ -39,6 +39,8 @@ static void dispatch(struct doing *d, const Wire__Op *op)
         op_hook(d, op->hook);
     else if (op->hosts)
         op_hosts(d, op->hosts);
+    else if (op->node_reboot)
+        op_node_reboot(d, op->node_reboot);
     else if (!d->s->config && (op->register_node || op->node_update || op->node_lost))
         refuse(d, SPUR_EBUSY, 0, "the cluster has no configuration yet");
     else if (op->register_node)
@@ -110,10 +112,13 @@ static void apply_request(struct doing *d, const Wire__Entry *entry, size_t firs
     }
 }
 
-/* 2: hooks of the site, the text of hosts line by line. */
+/* 2: hooks of the site, the text of hosts line by line; suspended jobs, spares, reboots. */
 uint32_t state_op_level(const Wire__Op *op)
 {
-    return op->hosts || op->hook || (op->report && (op->report->report->drain || op->report->report->has_prolog_failed)) ? 2 : 1;
+    bool suspends = op->update && (op->update->verb == WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND || op->update->verb == WIRE__JOB_UPDATE_REQUEST__VERB__RESUME);
+
+    return op->node_reboot || suspends || (op->submit && op->submit->spec->spares) || op->hosts || op->hook ||
+           (op->report && (op->report->report->drain || op->report->report->has_prolog_failed)) ? 2 : 1;
 }
 
 int apply(struct state *s, uint64_t index, const Wire__Entry *entry, struct arena *arena, struct applied *out)
@@ -164,6 +169,10 @@ void state_reemit(const struct state *s, struct arena *arena, struct applied *ou
             tell(&d, EV_JOB_STARTED, j)->node = j->allocs[0].node;
         else if (phase == PHASE_COMPLETING || phase == PHASE_REQUEUEING)
             job_kill_event(&d, j);
+        else if (phase == PHASE_SUSPENDED)
+            tell(&d, EV_JOB_FREEZE, j);
+        if (phase == PHASE_RUNNING && j->suspended_ms)      /* a node may not have heard that it goes on */
+            tell(&d, EV_JOB_FREEZE, j);
         for (struct step *st = j->steps; st && (phase == PHASE_LAUNCHING || phase == PHASE_RUNNING); st = st->next) {
             bool waiting = false;
 
@@ -173,7 +182,9 @@ void state_reemit(const struct state *s, struct arena *arena, struct applied *ou
                 tell(&d, EV_STEP_CREATED, j)->step_id = st->step_id;
         }
     }
-    for (uint32_t i = 0; i < s->node_count; i++)
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        if (s->nodes[i].flags & NODE_FLAG_REBOOT_ISSUED)
+            tell(&d, EV_NODE_REBOOT, NULL)->node = i;
         for (uint32_t k = 0; k < s->nodes[i].foreign_count; k++) {
             struct event *e = tell(&d, EV_ORPHAN, NULL);
 
@@ -181,6 +192,7 @@ void state_reemit(const struct state *s, struct arena *arena, struct applied *ou
             e->attempt = s->nodes[i].foreign[k].attempt;
             e->node = i;
         }
+    }
     memset(out, 0, sizeof *out);
     out->event_count = d.event_count;
     out->events = arena_copy_bytes(arena, d.events ? d.events : (void *)&d, d.event_count * sizeof *d.events);

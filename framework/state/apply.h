@@ -27,6 +27,9 @@ enum event_kind {
     EV_MESH_CHANGED,        /* key or endpoint of a node: the others are to hear of it */
     EV_REPORT_TAKEN,        /* report (node, seq) is in: acknowledge it */
     EV_BLOB_DROPPED,        /* hash: no job names this blob any more */
+    EV_JOB_FREEZE,          /* it is suspended, or goes on: as its state says */
+    EV_JOB_NODES,           /* a node has left it, or a spare has taken its place: those that run it are told */
+    EV_NODE_REBOOT,         /* node is empty and shall reboot */
     EV_ORPHAN,              /* node runs job_id/attempt that is not (or no longer) meant to be there: end it, until empty */
 };
 #define EVENT_NO_STEP UINT32_MAX

@@ -296,7 +296,7 @@ int64_t state_job_limit_ms(const struct state *s, const struct job *j)
 
     if (j->state != JOB_RUNNING || j->time_limit_min >= MINUTES_NOT_SET || over < 0 || over >= 65535)      /* UNLIMITED, of the partition or for all */
         return INT64_MAX;
-    return j->start_cluster_ms + ((int64_t)j->time_limit_min + over) * 60000;
+    return j->start_cluster_ms + j->suspended_ms + ((int64_t)j->time_limit_min + over) * 60000;
 }
 
 void op_time_limit(struct doing *d, const Wire__OpTimeLimit *o)

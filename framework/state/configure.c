@@ -110,8 +110,8 @@ static void jobs_lose_removed(struct doing *d)
     for (size_t at = 0; (j = table_next(&d->s->jobs, &at)); ) {
         if (j->state == JOB_PENDING || job_phase(j) == PHASE_ENDED)
             continue;
-        for (uint32_t i = 0; i < j->alloc_count; i++)
-            if (j->allocs[i].node == NODE_REMOVED && !j->allocs[i].gone)
+        for (uint32_t i = j->alloc_count; i-- > 0; )        /* backwards: a loss may take the allocation out of the list, or all of them */
+            if (i < j->alloc_count && j->allocs[i].node == NODE_REMOVED && !j->allocs[i].gone)
                 job_lost_on(d, j, i, "the node was taken out of the configuration");
     }
 }

@@ -28,10 +28,10 @@ static char *print_runs(const struct job *j, bool tasks, struct arena *a)
     struct str out;
 
     str_init(&out);
-    for (uint32_t i = 0, end; i < j->alloc_count; i = end) {
+    for (uint32_t i = 0, end, count = job_members(j); i < count; i = end) {
         uint32_t n = tasks ? j->allocs[i].tasks : j->allocs[i].cpus;
 
-        for (end = i + 1; end < j->alloc_count && (tasks ? j->allocs[end].tasks : j->allocs[end].cpus) == n; end++)
+        for (end = i + 1; end < count && (tasks ? j->allocs[end].tasks : j->allocs[end].cpus) == n; end++)
             ;
         str_addf(&out, "%s%u", i ? "," : "", n);
         if (end - i > 1)
@@ -172,7 +172,10 @@ static void fill_tres(const struct state *s, const struct job *j, const Wire__Jo
             total_add(&typed, j->allocs[i].gres[g].name, j->allocs[i].gres[g].type, j->allocs[i].gres[g].count);
         }
     }
-    m->alloc_tres = tres_print(j->total_cpus, mem, j->alloc_count, j->total_cpus, &held, a);
+    cpus = 0;
+    for (uint32_t i = 0; i < j->alloc_count; i++)       /* spares are held like the others */
+        cpus += j->allocs[i].cpus;
+    m->alloc_tres = tres_print(cpus, mem, j->alloc_count, cpus, &held, a);
     str_init(&text);
     for (unsigned i = 0; i < typed.count; i++)
         str_addf(&text, "%s%s%s%s:%llu", i ? "," : "", typed.rows[i].name, typed.rows[i].type ? ":" : "", typed.rows[i].type ? typed.rows[i].type : "",
@@ -255,14 +258,18 @@ static void fill_times(const struct state *s, const struct job *j, Wire__JobInfo
     if (j->state == JOB_PENDING) {
         end = start && limited ? start + 60 * (int64_t)j->time_limit_min : 0;
     } else if (job_state_is_end(j->state)) {
-        run = j->alloc_count ? (j->end_cluster_ms - j->start_cluster_ms) / 1000 : 0;
+        run = j->alloc_count ? (j->end_cluster_ms - j->start_cluster_ms - j->suspended_ms) / 1000 : 0;
     } else {
-        int64_t by_cluster = (s->cluster_ms - j->start_cluster_ms) / 1000;
+        int64_t still = j->suspended_ms / 1000, by_cluster = (s->cluster_ms - j->start_cluster_ms) / 1000 - still;
 
-        run = now > j->start_wall_s ? now - j->start_wall_s : 0;
+        run = now > j->start_wall_s + still ? now - j->start_wall_s - still : 0;
         run = run < by_cluster ? by_cluster : run;
-        end = limited ? start + 60 * (int64_t)j->time_limit_min : 0;
+        if (j->state == JOB_SUSPENDED)
+            run = (j->suspend_cluster_ms - j->start_cluster_ms) / 1000 - still;
+        end = limited ? start + still + 60 * (int64_t)j->time_limit_min : 0;
     }
+    SHOW_SOME(m, suspend_wall_s, j->suspend_wall_s);
+    SHOW_SOME(m, suspended_s, job_suspended_ms(j, s->cluster_ms) / 1000);
     SHOW_SOME(m, submit_wall_s, j->submit_wall_s);
     SHOW_SOME(m, eligible_wall_s, j->eligible_wall_s ? j->eligible_wall_s : j->begin_wall_s);
     SHOW_SOME(m, accrue_wall_s, j->eligible_wall_s);
@@ -270,6 +277,19 @@ static void fill_times(const struct state *s, const struct job *j, Wire__JobInfo
     SHOW_SOME(m, end_wall_s, end);
     SHOW_SOME(m, run_s, run);
     SHOW_SOME(m, last_sched_wall_s, j->last_sched_wall_s);
+}
+
+static char *job_spare_nodes(const struct state *s, const struct job *j, struct arena *a)
+{
+    struct hostlist *names = hostlist_create();
+    struct str text;
+
+    for (uint32_t i = job_members(j); i < j->alloc_count; i++)
+        hostlist_add(names, j->allocs[i].node < s->node_count ? s->nodes[j->allocs[i].node].conf->name : j->allocs[i].lost_name);
+    str_init(&text);
+    hostlist_print(names, &text);
+    hostlist_destroy(names);
+    return arena_take(a, &text);
 }
 
 Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fields, int64_t now, struct arena *a)
@@ -304,9 +324,9 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
     m->nodes = j->nodes;
     if (j->alloc_count)
         m->batch_host = j->allocs[0].node < s->node_count ? s->nodes[j->allocs[0].node].conf->name : j->allocs[0].lost_name;
-    SHOW(m, num_nodes, j->alloc_count ? j->alloc_count : j->min_nodes);
+    SHOW(m, num_nodes, j->alloc_count ? job_members(j) : j->min_nodes);
     if (j->alloc_count || j->max_nodes)
-        SHOW(m, num_nodes_max, j->alloc_count ? j->alloc_count : j->max_nodes);
+        SHOW(m, num_nodes_max, j->alloc_count ? job_members(j) : j->max_nodes);
     SHOW(m, num_cpus, j->alloc_count ? j->total_cpus : asked_cpus(j));
     SHOW(m, num_tasks, j->ntasks);
     SHOW_SOME(m, restarts, j->restarts);
@@ -345,6 +365,8 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
         m->qos = spec ? spec->qos : NULL;       /* unpacking the spec for it alone would cost more than the rest of the row */
         m->why_there = j->why_there;
         m->leaves = j->leaves;
+        if (job_members(j) < j->alloc_count)
+            m->spare_nodes = job_spare_nodes(s, j, a);
         m->has_share_permille = j->has_share;
         m->share_permille = j->share_permille;
         m->failed_node = j->failed_node;

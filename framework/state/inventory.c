@@ -159,6 +159,32 @@ static void lose_broken(struct doing *d, struct node *n, const Wire__NodeInvento
     }
 }
 
+void node_orphan(struct doing *d, struct node *n, uint32_t job_id, uint32_t attempt)
+{
+    struct event *e;
+
+    node_foreign_add(n, job_id, attempt);
+    e = tell(d, EV_ORPHAN, NULL);
+    e->job_id = job_id;
+    e->attempt = attempt;
+    e->node = n->index;
+    node_changed(d, n);
+}
+
+/* Set down by people: its agent may be well, so what runs there is ended. */
+static void evict_jobs(struct doing *d, struct node *n)
+{
+    uint32_t count, *ids = state_jobs_on(n, d->arena, &count);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct job *j = state_job(d->s, ids[i]);
+
+        if (j && n->registered && !n->lost && job_phase(j) != PHASE_COMPLETING && job_phase(j) != PHASE_REQUEUEING)
+            node_orphan(d, n, j->job_id, j->attempt);
+    }
+    lose_jobs(d, n, NULL, true, "the node was set down");
+}
+
 static void find_orphans(struct doing *d, struct node *n, const Wire__NodeInventory *v)
 {
     n->foreign_count = 0;
@@ -194,6 +220,8 @@ static bool may_return(const struct config *c, const struct node *n)
 {
     int64_t rule = config_number(c, CONF_ReturnToService);
 
+    if (n->flags & NODE_FLAG_REBOOT_ISSUED)
+        return false;
     if (n->base != NODE_DOWN)
         return n->base != NODE_FUTURE;
     return rule >= 2 || (rule == 1 && n->lost);
@@ -210,9 +238,10 @@ void op_register(struct doing *d, const Wire__OpRegister *o)
         refuse(d, SPUR_ENOTFOUND, ESLURM_INVALID_NODE_NAME, "node %.64s is not in the configuration", v->name);
         return;
     }
-    if (has_rebooted(n, v))
+    if (has_rebooted(n, v)) {
         lose_jobs(d, n, v, true, "the node was rebooted");
-    else
+        node_reboot_over(d, n);
+    } else
         lose_jobs(d, n, v, false, "the batch script is no longer there");
     lose_broken(d, n, v);
     find_orphans(d, n, v);
@@ -238,6 +267,7 @@ void op_register(struct doing *d, const Wire__OpRegister *o)
             node_set_reason(d, n, NULL, false, NULL, 0);
         }
         n->flags &= ~NODE_FLAG_INVALID_REG;
+        n->launch_fails = 0;
     }
     str_fini(&fault);
     if (may_return(s->config, n))
@@ -267,6 +297,11 @@ void op_node_lost(struct doing *d, const Wire__OpNodeLost *o)
     }
     if (n->base == NODE_FUTURE) {
         refuse(d, SPUR_ESTALE, 0, "node %s is not in use", n->conf->name);
+        return;
+    }
+    if (n->flags & NODE_FLAG_REBOOT_ISSUED) {      /* empty, and whether it answers is another question */
+        node_reboot_failed(d, n, o->reason);
+        node_changed(d, n);
         return;
     }
     if (n->base != NODE_DOWN) {
@@ -299,11 +334,11 @@ static int state_set(struct doing *d, struct node *n, const char *word, const ch
         if (!reason && !n->reason)
             return spur_fail(err, SPUR_EINVAL, "State=DOWN needs a Reason=");
         n->base = NODE_DOWN;
-        n->lost = false;
         if (reason)
             node_set_reason(d, n, reason, false, user, uid);
         n->reason_is_ours = false;
-        lose_jobs(d, n, NULL, true, "the node was set down");
+        evict_jobs(d, n);
+        n->lost = false;
     } else if (word_eq(word, "RESUME") || word_eq(word, "IDLE")) {
         if (n->base == NODE_FUTURE)
             return spur_fail(err, SPUR_EINVAL, "node %s is FUTURE: give it a hardware line and reconfigure", n->conf->name);
@@ -320,6 +355,8 @@ static int state_set(struct doing *d, struct node *n, const char *word, const ch
         n->flags &= ~NODE_FLAG_DRAIN;
         if (n->base != NODE_DOWN)
             node_set_reason(d, n, NULL, false, NULL, 0);
+    } else if (word_starts(word, "POWER")) {
+        return spur_fail(err, SPUR_EUNSUPPORTED, "State=%.40s: nodes are not powered up and down here; `scontrol reboot` restarts them", word);
     } else if (word_eq(word, "NORESP")) {
         n->flags |= NODE_FLAG_NO_RESPOND;
     } else if (word_eq(word, "FUTURE")) {

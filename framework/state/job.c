@@ -197,6 +197,7 @@ void job_take_hot(struct state *s, struct job *j, const Wire__JobSpec *spec)
     j->deadline_wall_s = spec->has_deadline_wall_s ? spec->deadline_wall_s : 0;
     j->is_batch = spec->is_batch;
     j->no_kill = spec->no_kill;
+    j->spares = spec->spares;
     j->kill_invalid_dep = spec->has_kill_on_invalid_dep && spec->kill_on_invalid_dep;
     j->keep_invalid_dep = spec->has_kill_on_invalid_dep && !spec->kill_on_invalid_dep;
     j->exclusive = spec->exclusive && (word_eq(spec->exclusive, "exclusive") || word_eq(spec->exclusive, "yes"));

@@ -81,6 +81,7 @@ struct node_alloc {                 /* what a job holds on one node */
     bool     gone;                  /* the agent has said that nothing of the job is alive there: resources are free */
     bool     started;
     bool     ready;                 /* its Prolog has run (PrologFlags=Alloc) */
+    bool     spare;                 /* held, not used: takes the place of a node that is lost. Spares stand behind the others */
 };
 
 /* What of the site's hooks a job waits for: before its launch it is CONFIGURING, after its end COMPLETING (hooks.c). */
@@ -128,8 +129,10 @@ struct job {
     bool     deps_any;              /* deps are joined by '?' */
     bool     kill_pending;          /* limit passed or cancelled: agents have been told */
     bool     exclusive;             /* holds its nodes whole */
+    bool     parked;                /* suspended: its cores are for others to use, its memory and devices are not */
     bool     no_kill, kill_invalid_dep, keep_invalid_dep;  /* out of spec; the last two: --kill-on-invalid-dep=yes, =no, neither */
     uint8_t  awaits;                /* AWAITS_* */
+    uint16_t launch_fails;          /* launches in a row that a node did not take */
     uint16_t reason;                /* set by apply: held, ended, ... */
     uint16_t advice;                /* REASON_* of the last plan pass; leader only, in no snapshot and no digest */
     uint32_t uid, gid, group_count;
@@ -156,6 +159,8 @@ struct job {
     uint32_t total_cpus;
     uint32_t attempt;               /* counts starts; a report of another attempt is stale */
     uint32_t restarts;
+    uint32_t spares;                /* out of spec */
+    int64_t  suspend_wall_s, suspend_cluster_ms, suspended_ms;      /* since when; how long in all before that */
     int32_t  exit_status, derived_status;
     char    *why_there, *failed_node;
     char    *leaves;                /* leaf switches it was placed under, ranged; NULL: no topology */
@@ -170,6 +175,11 @@ struct job {
 static inline bool job_is_task_set(const struct job *j) { return j->array && j->array_task_id == UINT32_MAX; }
 /* The request, unpacked into the arena (with cap 0 it is never NULL: apply packed it). */
 Wire__JobSpec *job_spec(const struct job *j, struct arena *a);
+
+/* Nodes that are the job's own, which are the first of its allocations: all but the spares. */
+uint32_t job_members(const struct job *j);
+/* How long it has been suspended, up to now (cluster time). */
+int64_t job_suspended_ms(const struct job *j, int64_t cluster_ms);
 
 struct state;
 void job_free(struct job *j);

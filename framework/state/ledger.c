@@ -4,6 +4,7 @@
  * Invariant: a node's counters equal the sum over the allocations, of all jobs, that are not gone from it (ledger_rebuild makes them so
  * from nothing, and the tests compare). An allocation is checked in full before anything of it is charged. What an allocation holds is
  * written in the allocation itself (cores, threads of shared cores, device masks), so a release gives back exactly what was taken.
+ * A suspended job holds memory and devices but lends its cores out (job.parked); it takes them back when nobody else has them.
  * Only a changed configuration can leave a node with more held than it has; then nothing is free there until jobs end.
  */
 #include <assert.h>
@@ -156,7 +157,30 @@ static void ledger_cores(struct state *s, struct node *n, const struct node_allo
     }
 }
 
-void ledger_charge(struct state *s, struct job *j, struct node_alloc *a)
+void ledger_park(struct state *s, const struct node_alloc *a)
+{
+    struct node *n = &s->nodes[a->node];
+
+    assert(n->cpus_used >= a->cpus);
+    ledger_cores(s, n, a, false);
+    n->cpus_used -= a->cpus;
+    view_touch(s, n->index);
+}
+
+int ledger_unpark_check(const struct state *s, const struct node_alloc *a, struct spur_error *err)
+{
+    const struct node *n = &s->nodes[a->node];
+    uint32_t per_core = threads_per_core(n), at = 0;
+
+    if (s->priv->cores_whole ? bitmap_overlap(&a->cores, &n->cores_used) : n->cpus_used + (uint64_t)a->cpus > n->conf->cpus)
+        return spur_fail(err, SPUR_ELATER, "node %s: its CPUs are in use by other jobs", n->conf->name);
+    for (size_t c = bitmap_first(&a->cores); !s->priv->cores_whole && c < a->cores.bits; c = bitmap_next(&a->cores, c), at++)
+        if (n->core_threads_used && n->core_threads_used[c] + (a->threads ? a->threads[at] : per_core) > per_core)
+            return spur_fail(err, SPUR_ELATER, "node %s: its CPUs are in use by other jobs", n->conf->name);
+    return 0;
+}
+
+void ledger_unpark(struct state *s, struct node_alloc *a)
 {
     struct node *n = &s->nodes[a->node];
 
@@ -164,6 +188,15 @@ void ledger_charge(struct state *s, struct job *j, struct node_alloc *a)
         threads_spread(n, a, true);
     ledger_cores(s, n, a, true);
     n->cpus_used += a->cpus;
+    view_touch(s, n->index);
+}
+
+void ledger_charge(struct state *s, struct job *j, struct node_alloc *a)
+{
+    struct node *n = &s->nodes[a->node];
+
+    if (!j->parked)
+        ledger_unpark(s, a);
     n->mem_used += a->mem_mib;
     if (n->jobs == n->job_room)
         n->job_ids = mem_grow(n->job_ids, n->job_room = n->job_room ? 2 * n->job_room : 4, sizeof *n->job_ids);
@@ -190,9 +223,9 @@ void ledger_release(struct state *s, const struct job *j, const struct node_allo
     if (a->node == NODE_REMOVED)
         return;
     n = &s->nodes[a->node];
-    assert(n->cpus_used >= a->cpus && n->mem_used >= a->mem_mib && n->jobs);     /* what is released was charged */
-    ledger_cores(s, n, a, false);
-    n->cpus_used -= a->cpus;
+    assert(n->mem_used >= a->mem_mib && n->jobs);       /* what is released was charged */
+    if (!j->parked)
+        ledger_park(s, a);
     n->mem_used -= a->mem_mib;
     for (uint32_t i = 0; i < n->jobs; i++)
         if (n->job_ids[i] == j->job_id) {

@@ -13,6 +13,8 @@
 #include "state/private.h"
 
 #define REQUEUE_DELAY_S 2       /* a requeued job is not started again within the same moment that made it fail */
+#define LAUNCH_DELAY_MAX_S 120  /* and after launches that failed, each time twice as late */
+#define LAUNCH_FAILS_NODE 3     /* in a row: the node takes no more jobs until somebody has looked at it */
 #define OOM_STATUS 125          /* "0:125" */
 
 int refuse(struct doing *d, int code, int slurm_errno, const char *format, ...)
@@ -76,6 +78,22 @@ static void alloc_free(struct doing *d, struct job *j, uint32_t i)
         return;
     j->allocs[i].gone = true;
     ledger_release(d->s, j, &j->allocs[i]);
+    if (j->allocs[i].node != NODE_REMOVED)
+        node_reboot_if_empty(d, &d->s->nodes[j->allocs[i].node]);
+}
+
+uint32_t job_members(const struct job *j)
+{
+    uint32_t n = j->alloc_count;
+
+    while (n && j->allocs[n - 1].spare)
+        n--;
+    return n;
+}
+
+int64_t job_suspended_ms(const struct job *j, int64_t cluster_ms)
+{
+    return j->suspended_ms + (j->state == JOB_SUSPENDED && cluster_ms > j->suspend_cluster_ms ? cluster_ms - j->suspend_cluster_ms : 0);
 }
 
 static void job_end(struct doing *d, struct job *j, const struct job_rule *rule, const struct job_detail *detail)
@@ -85,6 +103,7 @@ static void job_end(struct doing *d, struct job *j, const struct job_rule *rule,
         [JOB_LAUNCH_FAILED_] = REASON_JobLaunchFailure, [JOB_OOM_] = REASON_OutOfMemory, [JOB_EXIT_BAD_] = REASON_NonZeroExitCode };
     struct state *s = d->s;
 
+    j->suspended_ms = job_suspended_ms(j, s->cluster_ms);
     job_set_state(s, j, (unsigned)rule->state);
     j->end_wall_s = s->wall_ms / 1000;
     j->end_cluster_ms = s->cluster_ms;
@@ -126,6 +145,32 @@ static void job_gone(struct doing *d, struct job *j)
     dependency_notify(d, j);
 }
 
+static int64_t launch_delay_s(const struct job *j)
+{
+    int64_t s = (int64_t)REQUEUE_DELAY_S << (j->launch_fails < 10 ? j->launch_fails : 10);
+
+    return s < LAUNCH_DELAY_MAX_S ? s : LAUNCH_DELAY_MAX_S;
+}
+
+/* The processes of a job stand still or go on; its cores are lent out or taken back. */
+static void job_freeze(struct doing *d, struct job *j, bool freeze)
+{
+    struct state *s = d->s;
+
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        if (!j->allocs[i].gone && j->allocs[i].node != NODE_REMOVED) {
+            freeze ? ledger_park(s, &j->allocs[i]) : ledger_unpark(s, &j->allocs[i]);
+            node_changed(d, &s->nodes[j->allocs[i].node]);
+        }
+    j->parked = freeze;
+    j->suspended_ms = job_suspended_ms(j, s->cluster_ms);
+    job_set_state(s, j, freeze ? JOB_SUSPENDED : JOB_RUNNING);
+    j->suspend_wall_s = s->wall_ms / 1000;      /* of the last change, as Slurm shows it */
+    j->suspend_cluster_ms = s->cluster_ms;
+    tell(d, EV_JOB_FREEZE, j);
+    tell(d, EV_JOB_CHANGED, j);
+}
+
 /* Pending again, as when it was submitted, but for attempt, restarts and a moment's delay. */
 static void job_again(struct doing *d, struct job *j)
 {
@@ -154,6 +199,8 @@ static void job_again(struct doing *d, struct job *j)
         j->held_by_user = true;
     j->flags = 0;
     job_set_state(s, j, JOB_PENDING);
+    j->parked = false;
+    j->suspend_wall_s = j->suspend_cluster_ms = j->suspended_ms = 0;
     j->restarts++;
     j->start_wall_s = j->start_cluster_ms = j->end_wall_s = j->end_cluster_ms = 0;
     j->exit_status = j->derived_status = 0;
@@ -165,7 +212,7 @@ static void job_again(struct doing *d, struct job *j)
     j->part_index = job_part_index(s, j);
     j->exclusive = spec->exclusive && (word_eq(spec->exclusive, "exclusive") || word_eq(spec->exclusive, "yes"));
     arena_fini(&arena);
-    j->begin_wall_s = s->wall_ms / 1000 + REQUEUE_DELAY_S;
+    j->begin_wall_s = s->wall_ms / 1000 + launch_delay_s(j);
     j->eligible_wall_s = j->begin_wall_s;
     array_task_requeued(s, j, was_end);
     if (was_end)
@@ -193,9 +240,13 @@ int job_happens(struct doing *d, struct job *j, enum job_happening what, const s
         name_moved(d, j);
         dependency_notify(d, j);
     }
+    if (rule->effects & EFFECT_FREEZE)
+        job_freeze(d, j, rule->next == PHASE_SUSPENDED);
     if (rule->effects & EFFECT_ASK) {
         if (phase != PHASE_REQUEUEING)
             hooks_end(d->s, j);
+        if (phase == PHASE_SUSPENDED)       /* as in Slurm */
+            j->flags |= JOB_FLAG_REQUEUE_HOLD;
         j->flags |= JOB_FLAG_REQUEUE;
         job_completing(d->s, j);
         j->kill_pending = true;
@@ -216,6 +267,48 @@ int job_happens(struct doing *d, struct job *j, enum job_happening what, const s
     return 0;
 }
 
+int job_suspend(struct doing *d, struct job *j, struct spur_error *err)
+{
+    enum job_phase phase = job_phase(j);
+
+    if (phase == PHASE_LAUNCHING)
+        return spur_fail(err, SPUR_ELATER, "job %u is being started: try again in a moment", j->job_id);
+    if (phase == PHASE_SUSPENDED)
+        return spur_fail(err, SPUR_ESTALE, "job %u is suspended already", j->job_id);
+    if (phase != PHASE_RUNNING)
+        return spur_fail(err, phase == PHASE_PENDING ? SPUR_EINVAL : SPUR_ESTALE, phase == PHASE_PENDING ? "job %u is pending" : "job %u is ending", j->job_id);
+    return job_happens(d, j, JOB_SUSPEND_, NULL);
+}
+
+int job_resume(struct doing *d, struct job *j, struct spur_error *err)
+{
+    if (job_phase(j) != PHASE_SUSPENDED)
+        return spur_fail(err, SPUR_EINVAL, "job %u is not suspended", j->job_id);
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        if (!j->allocs[i].gone && j->allocs[i].node != NODE_REMOVED && ledger_unpark_check(d->s, &j->allocs[i], err) < 0)
+            return spur_context(err, "job %u cannot go on yet", j->job_id);
+    return job_happens(d, j, JOB_RESUME_, NULL);
+}
+
+void job_launch_failed(struct doing *d, struct job *j, const char *why)
+{
+    int64_t most = d->s->config ? config_number(d->s->config, CONF_MaxBatchRequeue) : 5;
+    struct node *n = j->allocs[0].node == NODE_REMOVED ? NULL : &d->s->nodes[j->allocs[0].node];
+
+    j->launch_fails++;
+    if (most > 0 && j->launch_fails >= most) {
+        j->flags |= JOB_FLAG_REQUEUE_HOLD;
+        j->reason = REASON_JobLaunchFailure;      /* "launch failed requeued held" */
+    }
+    if (n && ++n->launch_fails >= LAUNCH_FAILS_NODE && !(n->flags & NODE_FLAG_DRAIN)) {
+        n->flags |= NODE_FLAG_DRAIN;
+        node_set_reason(d, n, arena_printf(d->arena, "%u launches in a row have failed: %.150s", n->launch_fails, why ? why : "?"), false, "slurm", 0);
+        n->launch_fails = 0;
+        node_changed(d, n);
+    }
+    job_happens(d, j, JOB_REQUEUE_, NULL);
+}
+
 void job_node_gone(struct doing *d, struct job *j, uint32_t i)
 {
     if (j->allocs[i].gone)
@@ -230,14 +323,44 @@ void job_emptied(struct doing *d, struct job *j)
         job_happens(d, j, JOB_EMPTY_, NULL);    /* a job that still runs elsewhere in name only is not ended by this: ESTALE */
 }
 
+static void job_total(struct job *j)
+{
+    j->total_cpus = 0;
+    for (uint32_t i = 0; i < j->alloc_count; i++)
+        j->total_cpus += j->allocs[i].spare ? 0 : j->allocs[i].cpus;
+}
+
 /* --no-kill: an allocation may outlive one of its nodes, unless that is where its script runs. */
 static bool job_survives(const struct job *j, uint32_t i)
 {
-    uint32_t others = 0;
+    uint32_t members = job_members(j), others = 0;
 
-    for (uint32_t k = 0; k < j->alloc_count; k++)
+    for (uint32_t k = 0; k < members; k++)
         others += k != i && !j->allocs[k].gone;
-    return j->no_kill && others && !(j->is_batch && i == 0);
+    if (j->allocs[i].spare)
+        return true;
+    return (members < j->alloc_count || (j->no_kill && others)) && !(j->is_batch && i == 0);
+}
+
+/* The job goes on without this node: a spare takes its place, with the same number in the allocation, or those behind it move up. */
+static void job_leave_node(struct doing *d, struct job *j, uint32_t i)
+{
+    uint32_t spare = job_members(j), hole = i;
+
+    steps_gone_on(d, j, j->allocs[i].node);
+    alloc_free(d, j, i);
+    node_alloc_fini(&j->allocs[i]);
+    if (i < spare && spare < j->alloc_count) {
+        j->allocs[i] = j->allocs[spare];
+        j->allocs[i].spare = false;
+        hole = spare;
+    }
+    memmove(&j->allocs[hole], &j->allocs[hole + 1], (j->alloc_count - hole - 1) * sizeof *j->allocs);
+    j->alloc_count--;
+    job_total(j);
+    job_print_nodes(d->s, j);
+    tell(d, EV_JOB_NODES, j);
+    tell(d, EV_JOB_CHANGED, j);
 }
 
 /* Again in the queue, or over, as its own flags say. */
@@ -275,9 +398,7 @@ void job_lost_on(struct doing *d, struct job *j, uint32_t i, const char *why)
     }
     text_set(&j->failed_node, alloc_node_name(d, a));
     if (job_survives(j, i)) {
-        steps_gone_on(d, j, a->node);
-        alloc_free(d, j, i);
-        tell(d, EV_JOB_CHANGED, j);
+        job_leave_node(d, j, i);
         return;
     }
     alloc_free(d, j, i);
@@ -289,9 +410,15 @@ void job_broken_on(struct doing *d, struct job *j, uint32_t i, const char *why)
     const struct node_alloc *a = &j->allocs[i];
     enum job_phase phase = job_phase(j);
 
-    if (a->gone || (phase != PHASE_LAUNCHING && phase != PHASE_RUNNING))
+    if (a->gone || (phase != PHASE_LAUNCHING && phase != PHASE_RUNNING && phase != PHASE_SUSPENDED))
         return;
     text_set(&j->failed_node, alloc_node_name(d, a));
+    if (job_survives(j, i)) {
+        if (a->node != NODE_REMOVED)
+            node_orphan(d, &d->s->nodes[a->node], j->job_id, j->attempt);
+        job_leave_node(d, j, i);
+        return;
+    }
     job_fall(d, j, why);        /* what runs there is killed; the node gives back what it held when it says so */
 }
 
@@ -301,7 +428,7 @@ void job_print_nodes(struct state *s, struct job *j)
     struct str text;
 
     str_init(&text);
-    for (uint32_t i = 0; i < j->alloc_count; i++)
+    for (uint32_t i = 0; i < job_members(j); i++)
         hostlist_add(names, j->allocs[i].node == NODE_REMOVED ? j->allocs[i].lost_name : s->nodes[j->allocs[i].node].conf->name);
     hostlist_print(names, &text);
     text_set(&j->nodes, text.text);
@@ -318,11 +445,11 @@ int job_start(struct doing *d, struct job *j, const Wire__OpStart *o, struct nod
     j->exclusive |= part && part->exclusive_nodes;
     j->allocs = take_allocs;
     j->alloc_count = count;
-    j->total_cpus = 0;
-    for (uint32_t i = 0; i < count; i++)
-        j->total_cpus += take_allocs[i].cpus;
+    for (uint32_t i = 0; j->spares && i < count && i < j->spares; i++)
+        j->allocs[count - 1 - i].spare = count > j->spares;
+    job_total(j);
     if (o->has_ntasks && o->ntasks)
-        j->ntasks = o->ntasks;
+        j->ntasks = j->spares && count > j->spares ? (uint32_t)((uint64_t)o->ntasks * job_members(j) / count) : o->ntasks;
     if (part) {
         share_set(s, &j->partition, part->name);
         j->part_index = (uint32_t)(part - s->config->partitions);

@@ -125,7 +125,7 @@ uint32_t node_flags_now(const struct node *n)
 
 bool node_may_start(const struct node *n)
 {
-    const uint32_t not = NODE_FLAG_DRAIN | NODE_FLAG_NO_RESPOND | NODE_FLAG_FAIL | NODE_FLAG_INVALID_REG | NODE_FLAG_POWERED_DOWN | NODE_FLAG_REBOOT_REQUESTED;
+    const uint32_t not = NODE_FLAG_DRAIN | NODE_FLAG_NO_RESPOND | NODE_FLAG_FAIL | NODE_FLAG_INVALID_REG | NODE_FLAG_POWERED_DOWN | NODE_FLAG_REBOOT_ISSUED;
 
     return n->base == NODE_IDLE && !(n->flags & not) && !n->foreign_count;
 }
@@ -141,7 +141,7 @@ static void print_full(unsigned base, uint32_t flags, struct str *out)
     static const struct { uint32_t flag; const char *text; } words[] = {
         { NODE_FLAG_CLOUD, "CLOUD" }, { NODE_FLAG_COMPLETING, "COMPLETING" }, { NODE_FLAG_DRAIN, "DRAIN" }, { NODE_FLAG_INVALID_REG, "INVALID_REG" },
         { NODE_FLAG_MAINT, "MAINTENANCE" }, { NODE_FLAG_POWERED_DOWN, "POWERED_DOWN" }, { NODE_FLAG_FAIL, "FAIL" },
-        { NODE_FLAG_REBOOT_REQUESTED, "REBOOT_REQUESTED" }, { NODE_FLAG_RESERVED, "RESERVED" }, { NODE_FLAG_NO_RESPOND, "NOT_RESPONDING" },
+        { NODE_FLAG_REBOOT_REQUESTED, "REBOOT_REQUESTED" }, { NODE_FLAG_REBOOT_ISSUED, "REBOOT_ISSUED" }, { NODE_FLAG_RESERVED, "RESERVED" }, { NODE_FLAG_NO_RESPOND, "NOT_RESPONDING" },
         { NODE_FLAG_PLANNED, "PLANNED" },
     };
 
@@ -160,6 +160,10 @@ void node_state_print(unsigned base, uint32_t flags, bool compact, bool full, st
 
     if (full) {
         print_full(base, flags, out);
+        return;
+    }
+    if (flags & NODE_FLAG_REBOOT_ISSUED) {
+        str_add(out, compact ? "boot^" : "reboot^");
         return;
     }
     if (flags & NODE_FLAG_MAINT && base != NODE_DOWN && !busy)
@@ -188,6 +192,8 @@ void node_state_print(unsigned base, uint32_t flags, bool compact, bool full, st
         str_add_char(out, '+');
     if (flags & NODE_FLAG_NO_RESPOND)
         str_add_char(out, '*');
+    else if (flags & NODE_FLAG_REBOOT_REQUESTED)
+        str_add_char(out, '@');
     else if (flags & NODE_FLAG_POWERED_DOWN)
         str_add_char(out, '~');
 }

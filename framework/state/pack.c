@@ -71,6 +71,7 @@ static Wire__SnapAlloc **allocs_pack(const struct state *s, const struct node_al
         PUT(m, started, a->started);
         PUT(m, ready, a->ready);
         PUT(m, lost, a->node == NODE_REMOVED);
+        PUT(m, spare, a->spare);
         PUT(m, core_bits, (uint32_t)a->cores.bits);
         m->has_threads = a->threads != NULL;
         if (a->threads)
@@ -101,6 +102,7 @@ static bool allocs_unpack(struct state *s, Wire__SnapAlloc *const *list, size_t 
         a->gone = m->gone;
         a->started = m->started;
         a->ready = m->ready;
+        a->spare = m->spare;
         words_take(&a->cores, m->core_bits, w->n_cores, w->cores);
         if (m->has_threads) {
             if (m->threads.len != bitmap_count(&a->cores))
@@ -345,6 +347,11 @@ Wire__SnapJob *job_pack(const struct state *s, const struct job *j, struct arena
     PUT(m, ntasks, j->ntasks);
     PUT(m, exclusive, j->exclusive);
     PUT(m, awaits, j->awaits);
+    PUT(m, parked, j->parked);
+    PUT(m, launch_fails, j->launch_fails);
+    PUT(m, suspend_wall_s, j->suspend_wall_s);
+    PUT(m, suspend_cluster_ms, j->suspend_cluster_ms);
+    PUT(m, suspended_ms, j->suspended_ms);
     return m;
 }
 
@@ -412,6 +419,11 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m, struct arena *ar
     j->ntasks = m->ntasks;
     j->exclusive = m->exclusive;
     j->awaits = (uint8_t)m->awaits;
+    j->parked = m->parked;
+    j->launch_fails = (uint16_t)m->launch_fails;
+    j->suspend_wall_s = m->suspend_wall_s;
+    j->suspend_cluster_ms = m->suspend_cluster_ms;
+    j->suspended_ms = m->suspended_ms;
     j->has_script = m->has_script_hash && m->script_hash.len == 32;
     if (j->has_script)
         j->script_hash = m->script_hash.data;     /* lent until job_enter() */
@@ -420,7 +432,7 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m, struct arena *ar
         j->env_hash = m->env_hash.data;
     if (!deps_unpack(j, m) || !allocs_unpack(s, m->allocs, m->n_allocs, &j->allocs, &j->alloc_count))
         goto bad;
-    if (!j->alloc_count && (j->state == JOB_RUNNING || j->flags & JOB_FLAG_COMPLETING))
+    if (!j->alloc_count && (j->state == JOB_RUNNING || j->state == JOB_SUSPENDED || j->flags & JOB_FLAG_COMPLETING))
         goto bad;
     for (size_t i = 0; i < m->n_steps; i++) {
         *tail = step_unpack(s, m->steps[i]);
@@ -476,6 +488,9 @@ Wire__SnapNode *node_pack(const struct node *n, uint32_t table, struct arena *ar
     m->instance_id = n->instance_id;
     m->instance_type = n->instance_type;
     PUT(m, lost, n->lost);
+    PUT(m, reboot_number, n->reboot_number);
+    PUT(m, reboot_cluster_ms, n->reboot_cluster_ms);
+    PUT(m, launch_fails, n->launch_fails);
     PUT(m, mesh_number, n->mesh_number);
     m->has_mesh_key = n->mesh_number != 0;
     m->mesh_key = (ProtobufCBinaryData){ sizeof n->mesh_key, (uint8_t *)(uintptr_t)n->mesh_key };
@@ -531,6 +546,9 @@ bool node_unpack(struct state *s, const Wire__SnapNode *m, struct devices *const
     n->instance_id = mem_copy(m->instance_id);
     n->instance_type = mem_copy(m->instance_type);
     n->lost = m->lost;
+    n->reboot_number = m->reboot_number;
+    n->reboot_cluster_ms = m->reboot_cluster_ms;
+    n->launch_fails = m->launch_fails;
     if (m->has_mesh_key && m->mesh_key.len == sizeof n->mesh_key) {
         n->mesh_number = m->mesh_number;
         memcpy(n->mesh_key, m->mesh_key.data, sizeof n->mesh_key);

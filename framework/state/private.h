@@ -60,14 +60,14 @@ enum { ESLURM_INVALID_PARTITION_NAME = 2000, ESLURM_INVALID_JOB_ID = 2017, ESLUR
        ESLURM_DEPENDENCY = 2038, ESLURM_BATCH_ONLY = 2039, ESLURM_NODES_BUSY = 2059 };
 
 /* rules.c - the table of what may happen to a job. */
-#define JOB_PHASES(X) X(PENDING) X(LAUNCHING) X(RUNNING) X(REQUEUEING) X(COMPLETING) X(ENDED)
+#define JOB_PHASES(X) X(PENDING) X(LAUNCHING) X(RUNNING) X(REQUEUEING) X(COMPLETING) X(ENDED) X(SUSPENDED)
 enum job_phase {
 #define JOB_PHASE_ROW(name) PHASE_##name,
     JOB_PHASES(JOB_PHASE_ROW)
 #undef JOB_PHASE_ROW
     PHASE_COUNT
 };
-#define JOB_HAPPENINGS(X) X(START) X(LAUNCHED) X(EXIT_OK) X(EXIT_BAD) X(OOM) X(CANCEL) X(TIMEOUT) X(DEADLINE) X(NODE_LOST) X(LAUNCH_FAILED) X(REQUEUE) X(EMPTY) X(PURGE)
+#define JOB_HAPPENINGS(X) X(START) X(LAUNCHED) X(EXIT_OK) X(EXIT_BAD) X(OOM) X(CANCEL) X(TIMEOUT) X(DEADLINE) X(NODE_LOST) X(LAUNCH_FAILED) X(REQUEUE) X(EMPTY) X(PURGE) X(SUSPEND) X(RESUME)
 enum job_happening {
 #define JOB_HAPPENING_ROW(name) JOB_##name##_,
     JOB_HAPPENINGS(JOB_HAPPENING_ROW)
@@ -81,6 +81,7 @@ enum job_happening {
 #define EFFECT_AGAIN   0x10u    /* back into the queue */
 #define EFFECT_FORGET  0x20u
 #define EFFECT_ASK     0x40u    /* remember that it shall be requeued */
+#define EFFECT_FREEZE  0x80u    /* processes stand still or go on, cores are lent out or taken back */
 struct job_rule { uint8_t phase, what, next; int8_t state; uint8_t effects; };    /* state: final state, -1: unchanged */
 const struct job_rule *job_rule(enum job_phase phase, enum job_happening what);  /* NULL: cannot happen */
 enum job_phase job_phase(const struct job *j);
@@ -95,6 +96,9 @@ void job_node_gone(struct doing *d, struct job *j, uint32_t alloc_index);   /* n
 void job_broken_on(struct doing *d, struct job *j, uint32_t alloc_index, const char *why);    /* it cannot go on there, but is alive: ended, then as after a loss */
 void job_lost_on(struct doing *d, struct job *j, uint32_t alloc_index, const char *why);      /* the node has died under it */
 void job_emptied(struct doing *d, struct job *j);               /* ends COMPLETING if nothing is left to wait for */
+int  job_suspend(struct doing *d, struct job *j, struct spur_error *err);
+int  job_resume(struct doing *d, struct job *j, struct spur_error *err);      /* ELATER: its cores are in use */
+void job_launch_failed(struct doing *d, struct job *j, const char *why);       /* a node did not take it: again elsewhere after a while, or held */
 void job_print_nodes(struct state *s, struct job *j);
 void job_kill_event(struct doing *d, const struct job *j);
 
@@ -141,6 +145,10 @@ int  ledger_alloc_from(struct state *s, const Wire__NodeAlloc *w, struct node_al
 int  ledger_check(const struct state *s, const struct node_alloc *a, bool exclusive, struct spur_error *err);
 void ledger_charge(struct state *s, struct job *j, struct node_alloc *a);
 void ledger_release(struct state *s, const struct job *j, const struct node_alloc *a);
+/* A suspended job: its cores go, memory and devices stay; and back, after a check of each node. */
+void ledger_park(struct state *s, const struct node_alloc *a);
+int  ledger_unpark_check(const struct state *s, const struct node_alloc *a, struct spur_error *err);
+void ledger_unpark(struct state *s, struct node_alloc *a);
 void ledger_rebuild(struct state *s);                           /* from the jobs; after a changed configuration and a snapshot */
 
 /* node.c, inventory.c */
@@ -214,6 +222,12 @@ void op_update(struct doing *d, const Wire__OpUpdate *o);
 void op_register(struct doing *d, const Wire__OpRegister *o);
 void op_node_update(struct doing *d, const Wire__OpNodeUpdate *o);
 void op_node_lost(struct doing *d, const Wire__OpNodeLost *o);
+void op_node_reboot(struct doing *d, const Wire__OpNodeReboot *o);
+void node_reboot_over(struct doing *d, struct node *n);          /* it has registered, with another boot */
+void node_reboot_failed(struct doing *d, struct node *n, const char *why);
+/* Something of this attempt is alive on a node that has no part in it: it is ended, and no other job comes until it is. */
+void node_orphan(struct doing *d, struct node *n, uint32_t job_id, uint32_t attempt);
+void node_reboot_if_empty(struct doing *d, struct node *n);     /* the last job has left it: what was asked for is due */
 void op_time_limit(struct doing *d, const Wire__OpTimeLimit *o);
 void op_step(struct doing *d, const Wire__OpStep *o);
 void op_purge(struct doing *d, const Wire__OpPurge *o);

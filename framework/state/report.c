@@ -21,10 +21,15 @@ static void report_started(struct doing *d, struct job *j, struct node_alloc *a,
         hooks_ready(d, j, a);
     if (sa)
         sa->started = true;
+    if (j->state == JOB_SUSPENDED)      /* it was on its way when the job was suspended */
+        tell(d, EV_JOB_FREEZE, j);
     if (!batch || a != j->allocs || a->started)
         return;
-    if (job_happens(d, j, JOB_LAUNCHED_, NULL) == 0)
+    if (job_happens(d, j, JOB_LAUNCHED_, NULL) == 0) {
         a->started = true;
+        j->launch_fails = 0;
+        d->s->nodes[a->node].launch_fails = 0;
+    }
 }
 
 /* RequeueExit=1-3,42: exit codes that bring a job back into the queue. */
@@ -77,8 +82,12 @@ static void report_failed(struct doing *d, struct job *j, struct node_alloc *a, 
         step_ended_on(d, j, st, sa, detail.status ? detail.status : 1 << 8, false);
     if (hooks_report(d, j, a, r))
         return;
-    if (batch && j->is_batch && a == j->allocs)         /* nothing of it has run: a node that is not well eats no jobs, whatever they say of requeueing */
-        job_happens(d, j, r->has_node_fault && r->node_fault && !a->started ? JOB_REQUEUE_ : JOB_LAUNCH_FAILED_, &detail);
+    if (!batch || !j->is_batch || a != j->allocs)
+        return;
+    if (r->has_node_fault && r->node_fault && !a->started && (job_phase(j) == PHASE_LAUNCHING || job_phase(j) == PHASE_RUNNING))
+        job_launch_failed(d, j, r->text);       /* nothing of it has run: a node that is not well eats no jobs, whatever they say of requeueing */
+    else
+        job_happens(d, j, JOB_LAUNCH_FAILED_, &detail);
 }
 
 static void report_gone(struct doing *d, struct job *j, struct node_alloc *a)
@@ -110,8 +119,10 @@ void op_report(struct doing *d, const Wire__OpReport *o)
         return;
     if (r->drain && *r->drain)
         hooks_drain(d, n, r->drain);
-    if (r->kind == WIRE__REPORT__KIND__GONE && node_foreign_remove(n, r->job_id, r->attempt))
+    if (r->kind == WIRE__REPORT__KIND__GONE && node_foreign_remove(n, r->job_id, r->attempt)) {
+        node_reboot_if_empty(d, n);
         node_changed(d, n);
+    }
     if (!a || j->state == JOB_PENDING || r->attempt != j->attempt || a->gone) {
         bool alive = r->kind == WIRE__REPORT__KIND__STARTED && !(a && r->attempt == j->attempt && !a->gone);
 

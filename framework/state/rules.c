@@ -8,12 +8,10 @@
 #include "state/private.h"
 
 #define ALIVE_RULES(phase) \
-    { phase, JOB_LAUNCHED_,      PHASE_RUNNING,    -1,            0 }, \
     { phase, JOB_EXIT_OK_,       PHASE_COMPLETING, JOB_COMPLETE,  EFFECT_END | EFFECT_KILL }, \
     { phase, JOB_EXIT_BAD_,      PHASE_COMPLETING, JOB_FAILED,    EFFECT_END | EFFECT_KILL }, \
     { phase, JOB_OOM_,           PHASE_COMPLETING, JOB_OOM,       EFFECT_END | EFFECT_KILL }, \
     { phase, JOB_CANCEL_,        PHASE_COMPLETING, JOB_CANCELLED, EFFECT_END | EFFECT_KILL }, \
-    { phase, JOB_TIMEOUT_,       PHASE_COMPLETING, JOB_TIMEOUT,   EFFECT_END | EFFECT_KILL }, \
     { phase, JOB_DEADLINE_,      PHASE_COMPLETING, JOB_DEADLINE,  EFFECT_END | EFFECT_KILL }, \
     { phase, JOB_NODE_LOST_,     PHASE_COMPLETING, JOB_NODE_FAIL, EFFECT_END | EFFECT_KILL }, \
     { phase, JOB_LAUNCH_FAILED_, PHASE_COMPLETING, JOB_FAILED,    EFFECT_END | EFFECT_KILL }, \
@@ -25,7 +23,17 @@ static const struct job_rule rows[] = {
     { PHASE_PENDING,    JOB_DEADLINE_, PHASE_ENDED,      JOB_DEADLINE,  EFFECT_END | EFFECT_GONE },
 
     ALIVE_RULES(PHASE_LAUNCHING),
+    { PHASE_LAUNCHING,  JOB_LAUNCHED_, PHASE_RUNNING,    -1,            0 },
+    { PHASE_LAUNCHING,  JOB_TIMEOUT_,  PHASE_COMPLETING, JOB_TIMEOUT,   EFFECT_END | EFFECT_KILL },
     ALIVE_RULES(PHASE_RUNNING),
+    { PHASE_RUNNING,    JOB_LAUNCHED_, PHASE_RUNNING,    -1,            0 },
+    { PHASE_RUNNING,    JOB_TIMEOUT_,  PHASE_COMPLETING, JOB_TIMEOUT,   EFFECT_END | EFFECT_KILL },
+    { PHASE_RUNNING,    JOB_SUSPEND_,  PHASE_SUSPENDED,  -1,            EFFECT_FREEZE },
+
+    /* Its time stands still, so no limit is passed; whatever ends it wakes its processes first. */
+    ALIVE_RULES(PHASE_SUSPENDED),
+    { PHASE_SUSPENDED,  JOB_LAUNCHED_, PHASE_SUSPENDED,  -1,            0 },
+    { PHASE_SUSPENDED,  JOB_RESUME_,   PHASE_RUNNING,    -1,            EFFECT_FREEZE },
 
     /* Shall be pending again; its nodes are being emptied. What the killed script reports changes nothing. */
     { PHASE_REQUEUEING, JOB_EMPTY_,         PHASE_PENDING,    -1,            EFFECT_AGAIN },
@@ -69,6 +77,8 @@ enum job_phase job_phase(const struct job *j)
         return PHASE_PENDING;
     if (j->flags & JOB_FLAG_REQUEUE)
         return PHASE_REQUEUEING;
+    if (j->state == JOB_SUSPENDED)
+        return PHASE_SUSPENDED;
     return j->is_batch && j->alloc_count && !j->allocs[0].started ? PHASE_LAUNCHING : PHASE_RUNNING;
 }
 

@@ -30,6 +30,10 @@ enum node_state { NODE_UNKNOWN = 0, NODE_DOWN = 1, NODE_IDLE = 2, NODE_ALLOCATED
 #define NODE_FLAG_POWERED_DOWN 0x0100u
 #define NODE_FLAG_PLANNED    0x0200u
 #define NODE_FLAG_REBOOT_REQUESTED 0x0400u
+#define NODE_FLAG_REBOOT_ISSUED 0x0800u     /* told to reboot, not back yet */
+#define NODE_FLAG_REBOOT_ASAP 0x1000u       /* drained for it */
+#define NODE_FLAG_NEXT_DOWN  0x2000u        /* what it shall be after the reboot */
+#define NODE_FLAG_NEXT_RESUME 0x4000u
 
 struct devices;
 struct node_gres { char *name, *type; uint64_t total, used, all_mask, used_mask; bool no_consume; };
@@ -60,6 +64,8 @@ struct node {
     struct devices *devices; char *fabric;      /* its GPUs and their links (devices.c); the domain beyond the node (share.c): NULL none */
     uint32_t completing;            /* jobs that have ended and are not gone from here; shown as NODE_FLAG_COMPLETING */
     bool     lost;                  /* DOWN because it stopped answering (ReturnToService=1 lifts only that) */
+    uint64_t reboot_number; int64_t reboot_cluster_ms;      /* of the reboot asked for last; when it was issued */
+    uint32_t launch_fails;          /* in a row: jobs that it did not start */
     struct node_foreign { uint32_t job_id, attempt; } *foreign; uint32_t foreign_count;   /* runs there and should not: no new job until it is gone */
     /* advice from heartbeats; in no snapshot */
     uint32_t load_hundredths; uint64_t mem_free_mib; int64_t heard_ms; bool connected;

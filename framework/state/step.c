@@ -174,7 +174,7 @@ void op_step(struct doing *d, const Wire__OpStep *o)
             goto refused;
         st->alloc_count++;
         ja = job_alloc_on(j, st->allocs[i].node);
-        if (!ja || ja->gone || !bitmap_subset(&st->allocs[i].cores, &ja->cores) || st->allocs[i].mem_mib > ja->mem_mib) {
+        if (!ja || ja->gone || ja->spare || !bitmap_subset(&st->allocs[i].cores, &ja->cores) || st->allocs[i].mem_mib > ja->mem_mib) {
             spur_fail(&err, SPUR_ESTALE, "node %.64s: the step asks for what the job does not hold", o->allocs[i]->name);
             goto refused;
         }

@@ -451,6 +451,7 @@ static int job_release(struct doing *d, struct job *j, bool by_admin, struct spu
         j->reason = REASON_None;
         text_set(&j->reason_text, NULL);
     }
+    j->launch_fails = 0;
     if (!j->dep_count)
         j->eligible_wall_s = j->begin_wall_s > d->s->wall_ms / 1000 ? j->begin_wall_s : d->s->wall_ms / 1000;
     tell(d, EV_JOB_CHANGED, j);
@@ -483,7 +484,9 @@ static int update_one(struct doing *d, struct job *j, const Wire__OpUpdate *o, s
     case WIRE__JOB_UPDATE_REQUEST__VERB__RELEASE: return job_release(d, j, o->by_admin, err);
     case WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE: return job_requeue(d, j, false, err);
     case WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE_HOLD: return job_requeue(d, j, true, err);
-    default: return spur_fail(err, SPUR_EUNSUPPORTED, "suspend, resume and top are not supported by this version");
+    case WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND: return job_suspend(d, j, err);
+    case WIRE__JOB_UPDATE_REQUEST__VERB__RESUME: return job_resume(d, j, err);
+    default: return spur_fail(err, SPUR_EUNSUPPORTED, "top is not supported by this version");
     }
 }
 
@@ -506,6 +509,7 @@ void op_update(struct doing *d, const Wire__OpUpdate *o)
     }
     if (count && first.code && (!done || count == 1 || first.code != SPUR_ESTALE))     /* tasks that have ended are no failure beside others that were changed */
         refuse(d, first.code, first.code == SPUR_ESTALE ? ESLURM_ALREADY_DONE : first.code == SPUR_EUNSUPPORTED ? ESLURM_NOT_SUPPORTED :
+               o->verb == WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND && records[0]->state == JOB_PENDING ? ESLURM_JOB_PENDING : first.code == SPUR_ELATER ? ESLURM_NODES_BUSY :
                o->verb != WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE ? 0 : !records[0]->is_batch ? ESLURM_BATCH_ONLY : records[0]->state == JOB_PENDING ? ESLURM_JOB_PENDING : 0, "%s", first.text);
     free(records);
 }

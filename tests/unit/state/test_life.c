@@ -236,7 +236,7 @@ START_TEST(holds)
     ck_assert_int_eq(do_update(&g, 1, NULL, RELEASE, NULL, NULL, false), SPUR_EDENIED);
     ck_assert_int_eq(do_update(&g, 1, NULL, RELEASE, NULL, NULL, true), 0);
     ck_assert_int_eq(do_update(&g, 2, NULL, HOLD, NULL, NULL, true), SPUR_EINVAL);
-    ck_assert_int_eq(do_update(&g, 2, NULL, WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND, NULL, NULL, true), SPUR_EUNSUPPORTED);
+    ck_assert_int_eq(do_update(&g, 2, NULL, WIRE__JOB_UPDATE_REQUEST__VERB__TOP, NULL, NULL, true), SPUR_EUNSUPPORTED);
     ck_assert_int_eq(do_update(&g, 2, NULL, WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE_HOLD, NULL, NULL, false), 0);
     do_report(&g, 2, GONE, "n1", 1, 0);
     ck_assert(state_job(g.s, 2)->held_by_user && state_job(g.s, 2)->state == JOB_PENDING);

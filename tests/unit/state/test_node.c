@@ -388,7 +388,8 @@ START_TEST(outlives_a_node)
     g.twin = stage_copy(&g);
     ck_assert_int_eq(do_lost(&g, "n2", false), 0);
     ck_assert_int_eq(state_job(g.s, 1)->state, JOB_RUNNING);
-    ck_assert(state_job(g.s, 1)->allocs[1].gone && !state_job(g.s, 1)->allocs[0].gone);
+    ck_assert(state_job(g.s, 1)->alloc_count == 1 && !state_job(g.s, 1)->allocs[0].gone);
+    ck_assert_str_eq(state_job(g.s, 1)->nodes, "n1");           /* it has left the allocation */
     ck_assert_uint_eq(state_job(g.s, 1)->steps->ended_nodes, 1);
     ck_assert_int_eq(stage_op(&g, &step_op), SPUR_ESTALE);      /* a step on the lost node */
     stage_check(&g);

@@ -305,6 +305,7 @@ static void deed_cancel(struct life *l)
 static void deed_update(struct life *l)
 {
     static const struct { int verb; const char *key, *value; } what[] = {
+        { WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND, NULL, NULL }, { WIRE__JOB_UPDATE_REQUEST__VERB__RESUME, NULL, NULL },
         { 1, NULL, NULL }, { 3, NULL, NULL }, { 4, NULL, NULL }, { 5, NULL, NULL }, { 0, "TimeLimit", "2" }, { 0, "Comment", "x" }, { 0, "Nice", "7" },
         { 0, "ArrayTaskThrottle", "3" }, { 0, "Priority", "50" }, { 0, "NoSuchKey", "1" }, { 0, "StartTime", "1700000100" }, { 6, NULL, NULL } };
     struct job *j = some_job(l, -1);

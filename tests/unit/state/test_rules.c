@@ -2,21 +2,22 @@
 /* test_rules.c - every cell of the table of what may happen to a job, and the phase of every kind of record. */
 #include "test_state.h"
 
-/* Rows: phases in order; columns: happenings in order (START LAUNCHED EXIT_OK EXIT_BAD OOM CANCEL TIMEOUT DEADLINE NODE_LOST LAUNCH_FAILED REQUEUE EMPTY PURGE).
- * Cell: next phase (P L R Q C E, . cannot be), and the final state it enters, if any. */
+/* Rows: phases in order; columns: happenings in order (START LAUNCHED EXIT_OK EXIT_BAD OOM CANCEL TIMEOUT DEADLINE NODE_LOST LAUNCH_FAILED REQUEUE EMPTY PURGE SUSPEND RESUME).
+ * Cell: next phase (P L R Q C E S, . cannot be), and the final state it enters, if any. */
 static const char *const cells[PHASE_COUNT][HAPPENING_COUNT] = {
-    /*              START  LAUNCH EXIT_OK EXIT_BAD OOM     CANCEL  TIMEOUT DEADLN  NODELST LAUNCHF REQUEUE EMPTY  PURGE */
-    [PHASE_PENDING]    = { "L", ".", ".",    ".",    ".",    "E CA", ".",    "E DL", ".",    ".",    ".",    ".",   "." },
-    [PHASE_LAUNCHING]  = { ".", "R", "C CD", "C F",  "C OOM", "C CA", "C TO", "C DL", "C NF", "C F",  "Q",    ".",   "." },
-    [PHASE_RUNNING]    = { ".", "R", "C CD", "C F",  "C OOM", "C CA", "C TO", "C DL", "C NF", "C F",  "Q",    ".",   "." },
-    [PHASE_REQUEUEING] = { ".", "Q", "Q",    "Q",    "Q",    "C CA", ".",    "C DL", "Q",    "Q",    "Q",    "P",   "." },
-    [PHASE_COMPLETING] = { ".", "C", "C",    "C",    "C",    "C",    ".",    ".",    "C",    "C",    ".",    "E",   "." },
-    [PHASE_ENDED]      = { ".", ".", ".",    ".",    ".",    ".",    ".",    ".",    ".",    ".",    "P",    ".",   "E" },
+    /*              START  LAUNCH EXIT_OK EXIT_BAD OOM     CANCEL  TIMEOUT DEADLN  NODELST LAUNCHF REQUEUE EMPTY  PURGE SUSPEND RESUME */
+    [PHASE_PENDING]    = { "L", ".", ".",    ".",    ".",    "E CA", ".",    "E DL", ".",    ".",    ".",    ".",   ".", ".", "." },
+    [PHASE_LAUNCHING]  = { ".", "R", "C CD", "C F",  "C OOM", "C CA", "C TO", "C DL", "C NF", "C F",  "Q",    ".",   ".", ".", "." },
+    [PHASE_RUNNING]    = { ".", "R", "C CD", "C F",  "C OOM", "C CA", "C TO", "C DL", "C NF", "C F",  "Q",    ".",   ".", "S", "." },
+    [PHASE_REQUEUEING] = { ".", "Q", "Q",    "Q",    "Q",    "C CA", ".",    "C DL", "Q",    "Q",    "Q",    "P",   ".", ".", "." },
+    [PHASE_COMPLETING] = { ".", "C", "C",    "C",    "C",    "C",    ".",    ".",    "C",    "C",    ".",    "E",   ".", ".", "." },
+    [PHASE_ENDED]      = { ".", ".", ".",    ".",    ".",    ".",    ".",    ".",    ".",    ".",    "P",    ".",   "E", ".", "." },
+    [PHASE_SUSPENDED]  = { ".", "S", "C CD", "C F",  "C OOM", "C CA", ".",    "C DL", "C NF", "C F",  "Q",    ".",   ".", ".", "R" },
 };
 
 START_TEST(cell)
 {
-    static const char letters[] = "PLRQCE";
+    static const char letters[] = "PLRQCES";
     enum job_phase phase = (enum job_phase)(_i / HAPPENING_COUNT);
     enum job_happening what = (enum job_happening)(_i % HAPPENING_COUNT);
     const struct job_rule *rule = job_rule(phase, what);

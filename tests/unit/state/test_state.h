@@ -55,5 +55,6 @@ Suite *layout_suite(void);
 Suite *token_suite(void);
 Suite *info_suite(void);
 Suite *random_suite(void);
+Suite *survive_suite(void);
 
 #endif
