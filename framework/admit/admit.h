@@ -23,7 +23,11 @@ struct facts {
 };
 enum rank { RANK_NONE, RANK_USER, RANK_OPERATOR, RANK_ADMIN };
 
-enum rank admit_rank(const struct state *s, const struct spur_identity *who);     /* root and SlurmUser are ADMIN */
+enum rank admit_rank(const struct state *s, const struct spur_identity *who);     /* root, SlurmUser and `admins` are ADMIN */
+/* Is he coordinator of the account this job runs for? Then it is for him what an own job is. */
+bool admit_coordinates(const struct state *s, const struct job *j, const struct spur_identity *who);
+/* PrivateData for whole kinds of things, before anything of the message is looked at: 0 or SPUR_EDENIED. Jobs are looked at one by one, see admit_sees_job. */
+int  admit_private(const struct state *s, unsigned message_type, const struct spur_identity *who, enum rank rank, struct spur_error *err);
 /* The table: may this identity send this message at all? 0 or SPUR_EDENIED with a sentence. */
 int  admit_message(unsigned message_type, const struct spur_identity *who, enum rank rank, struct spur_error *err);
 

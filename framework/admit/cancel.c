@@ -50,7 +50,7 @@ static void answer(struct canceller *c, uint32_t job_id, int code, const char *t
 
 static bool may(const struct canceller *c, const struct job *j)
 {
-    return c->asker->rank >= RANK_OPERATOR || admit_owns_job(j, c->asker->who, c->asker->rank);
+    return c->asker->rank >= RANK_OPERATOR || admit_owns_job(j, c->asker->who, c->asker->rank) || admit_coordinates(c->s, j, c->asker->who);
 }
 
 static void add(struct canceller *c, uint32_t job_id, const char *tasks, bool has_step, uint32_t step_id)

@@ -17,7 +17,7 @@ bool admit_owns_job(const struct job *j, const struct spur_identity *who, enum r
 
 bool admit_sees_job(const struct state *s, const struct job *j, const struct spur_identity *who, enum rank rank)
 {
-    if (rank >= RANK_OPERATOR || who->role == SPUR_ROLE_CONTROLLER || admit_owns_job(j, who, rank))
+    if (rank >= RANK_OPERATOR || who->role == SPUR_ROLE_CONTROLLER || admit_owns_job(j, who, rank) || admit_coordinates(s, j, who))
         return true;
     if (who->role == SPUR_ROLE_NODE) {          /* its own jobs */
         for (uint32_t i = 0; i < j->alloc_count; i++)

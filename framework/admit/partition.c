@@ -47,12 +47,14 @@ static bool host_in(const char *list, const char *host)
     return found;
 }
 
-static int check_access(const struct config_partition *p, const Wire__JobSpec *spec, const struct asker *asker, struct admitted *out, struct spur_error *err)
+static int check_access(const struct state *s, const struct config_partition *p, const Wire__JobSpec *spec, const struct asker *asker, struct admitted *out, struct spur_error *err)
 {
     bool admin = asker->rank == RANK_ADMIN;
 
     if (word_eq(p->state, "DRAIN") || word_eq(p->state, "INACTIVE"))
         return deny(out, err, REFUSE_PARTITION_CLOSED, "partition %s is in state %s", p->name, p->state);
+    if (p->disable_root_jobs && asker->uid == 0 && config_number(s->config, CONF_DisableRootJobs))
+        return deny(out, err, REFUSE_USER_ID, "jobs of user root are disabled (DisableRootJobs), and partition %s does not allow them (DisableRootJobs=NO on its line)", p->name);
     if (p->disable_root_jobs && asker->uid == 0)
         return deny(out, err, REFUSE_DENIED, "partition %s runs no jobs of user root (DisableRootJobs)", p->name);
     if (p->root_only && !admin)
@@ -104,7 +106,7 @@ int check_partitions(struct state *s, const Wire__JobSpec *spec, const struct as
             rc = deny(out, err, REFUSE_PARTITION_UNKNOWN, "%.64s", word);
             break;
         }
-        if ((rc = check_access(p, spec, asker, out, err)) < 0)
+        if ((rc = check_access(s, p, spec, asker, out, err)) < 0)
             break;
         broken = partition_limit(s->config, p, spec, limit == REASON_None ? &why : NULL);
         if (broken == REASON_None)

@@ -133,8 +133,6 @@ int admit_submit(struct state *s, const Wire__SubmitRequest *r, const struct spu
         return deny(out, err, REFUSE_BAD_REQUEST, "a token has 16 bytes, not %zu", r->token.len);
     if ((rc = check_token(s, true, r->token, r->token_wall_ms, out, err)) != 0)
         return rc < 0 ? rc : 0;
-    if (who->uid == 0 && config_number(s->config, CONF_DisableRootJobs))
-        return deny(out, err, REFUSE_USER_ID, "jobs of user root are disabled (DisableRootJobs)");
     if ((rc = fill_partition(s, spec, a, out, err)) < 0 || (rc = check_blobs(s, r, out, err)) < 0)
         return rc;
     fill(s, spec, a, &asker);

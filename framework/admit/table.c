@@ -48,23 +48,6 @@ static const struct row *row_of(unsigned message)
     return NULL;
 }
 
-enum rank admit_rank(const struct state *s, const struct spur_identity *who)
-{
-    const struct config_value *user = s->config ? &s->config->values[CONF_SlurmUser] : NULL;
-    uint32_t uid;
-
-    if (who->role != SPUR_ROLE_USER)
-        return RANK_NONE;
-    if (who->uid == 0)
-        return RANK_ADMIN;
-    if (who->uid == UINT32_MAX)
-        return RANK_NONE;
-    /* SlurmUser: a number as written, or the number the controller has found for the name. */
-    if (user && ((number_u32(user->text ? user->text : "", &uid) && uid == who->uid) || (user->number > 0 && user->number == who->uid)))
-        return RANK_ADMIN;
-    return RANK_USER;
-}
-
 static unsigned role_bit(const struct spur_identity *who)
 {
     switch (who->role) {

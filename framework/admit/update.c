@@ -242,7 +242,7 @@ static int update_job(struct updater *u, const struct job *j, uint32_t job_id, c
     Wire__Op *op;
     int rc;
 
-    if (u->asker->rank < RANK_OPERATOR && !admit_owns_job(j, u->asker->who, u->asker->rank))
+    if (u->asker->rank < RANK_OPERATOR && !admit_owns_job(j, u->asker->who, u->asker->rank) && !admit_coordinates(u->s, j, u->asker->who))
         return deny(u->out, u->err, REFUSE_DENIED, "job %u is another user's", job_id);
     if ((rc = check_verb(u, j)) < 0)
         return rc;

@@ -28,6 +28,9 @@ void config_free(struct config *c)
         free(c->values[i].text);
     for (size_t i = 0; i < CONF_SETTINGS; i++)
         free(c->settings[i].text);
+    for (size_t i = 0; i < c->user_count; i++)
+        free(c->users[i].name);
+    free(c->users);
     for (size_t i = 0; i < c->section_count; i++) {
         free(c->sections[i].name);
         free(c->sections[i].text);

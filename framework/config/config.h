@@ -169,6 +169,9 @@ struct config_section { char *name, *text; unsigned line; };    /* plugin "kind/
 struct config {
     struct config_value values[CONF_COUNT];
     struct config_value settings[CONF_SETTINGS];
+    /* Names of `admins`, `operators` and `coordinators` with their numbers, as the controller has looked them up (controller/roles.c); no part of the log. */
+    struct config_user { char *name; uint32_t uid; } *users; size_t user_count;
+    bool has_users;
     struct config_section *sections; size_t section_count;
     struct config_controller *controllers; size_t controller_count;
     struct config_cgroup cgroup;

@@ -149,6 +149,9 @@ int  joins_list(struct ctl *c, Wire__HostsReply *out, struct arena *a, struct sp
 void joins_forget(struct ctl *c, const char *name);     /* a member that was removed: its key too */
 void joins_look(struct ctl *c);
 
+/* roles.c: who the names of SlurmUser, admins, operators and coordinators are; once a configuration. */
+void roles_look_up(struct ctl *c);
+
 /* dispatch.c */
 void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, const uint8_t *body);
 void dispatch_opened(void *ctl, struct rpc_conn *conn);

@@ -797,18 +797,6 @@ static const struct handler *handler_of(uint16_t type)
     }
 }
 
-/* SlurmUser is a name in the log; admit knows numbers. Looked up once a configuration; -1: no such user, or root, who needs no row. */
-static void slurm_user(struct ctl *c)
-{
-    struct config_value *v = c->state->config ? &c->state->config->values[CONF_SlurmUser] : NULL;
-    struct passwd pw, *found = NULL;
-    char buf[16384];
-
-    if (!v || !v->text || v->number)
-        return;
-    v->number = getpwnam_r(v->text, &pw, buf, sizeof buf, &found) == 0 && found && found->pw_uid ? (int64_t)found->pw_uid : -1;
-}
-
 void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, const uint8_t *body)
 {
     struct ctl *c = ctl;
@@ -822,9 +810,9 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
         fetch_message(c, f, body);
         return;
     }
-    slurm_user(c);
+    roles_look_up(c);
     p->rank = c->state->config ? admit_rank(c->state, who) : RANK_USER;
-    if (!h || admit_message(f->type, who, p->rank, &err) < 0 || admit_scope(f->type, who, clock_wall_ms() / 1000, &err) < 0) {
+    if (!h || admit_message(f->type, who, p->rank, &err) < 0 || admit_scope(f->type, who, clock_wall_ms() / 1000, &err) < 0 || admit_private(c->state, f->type, who, p->rank, &err) < 0) {
         if (!h)
             spur_fail(&err, SPUR_EDENIED, "message %u is none that a controller takes", f->type);
         rpc_refuse(conn, f->seq, &err, 2002);

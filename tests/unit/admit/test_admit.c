@@ -8,6 +8,7 @@ Suite *submit_suite(void);
 Suite *cancel_suite(void);
 Suite *update_suite(void);
 Suite *nodes_suite(void);
+Suite *roles_suite(void);
 
 int main(void)
 {
@@ -18,6 +19,7 @@ int main(void)
     srunner_add_suite(sr, cancel_suite());
     srunner_add_suite(sr, update_suite());
     srunner_add_suite(sr, nodes_suite());
+    srunner_add_suite(sr, roles_suite());
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);
     srunner_free(sr);
