@@ -35,6 +35,7 @@
 #include "agent/task.h"
 #include "agent/taskio.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/str.h"
 #include "client/link.h"
 #include "rpc/folder.h"
@@ -65,6 +66,8 @@ struct supervisor {
     int    ending_signal;
     int64_t kill_at_ms, sweep_at_ms, sweep_ms, exit_at_ms, first_kill_ms;      /* first_kill_ms: of SIGKILL to all; 0: none yet */
     uint64_t oom_kills;
+    int64_t limit_at_ms;                /* of the step itself; 0: none */
+    bool   timed_out;
     int    status;
     bool   failed; int fail_status;     /* a task could not start: `text` says why; the others were killed for it */
     char   text[sizeof ((struct spur_error *)0)->text];
@@ -175,6 +178,8 @@ static void report(struct supervisor *s, Wire__Report__Kind kind, int status, co
         r->max_rss_kib = (uint64_t)s->used.ru_maxrss;
         if (kind == WIRE__REPORT__KIND__ENDED && s->oom_kills)
             r->has_oom = r->oom = true;
+        if (kind == WIRE__REPORT__KIND__ENDED && s->timed_out)
+            r->has_timed_out = r->timed_out = true;
         s->ended = r;
         save_state(s);
         s->ended = NULL;
@@ -671,6 +676,23 @@ static bool reap(struct supervisor *s)
     return pid < 0 && errno == ECHILD;
 }
 
+/* srun -t in a job: the step's own limit, which every supervisor keeps by itself. The job's is the controller's business. */
+static void limit_take(struct supervisor *s)
+{
+    const Wire__StepSpec *step = s->order->launch->step;
+
+    if (step && step->has_time_limit_min && step->time_limit_min != MINUTES_UNLIMITED)
+        s->limit_at_ms = clock_boot_ms() + (int64_t)step->time_limit_min * 60000 + 1;
+}
+
+static void time_is_up(struct supervisor *s)
+{
+    s->limit_at_ms = 0;
+    s->timed_out = true;
+    say_cancelled(s, "TIME LIMIT");
+    begin_ending(s, SIGTERM, (int64_t)s->order->kill_wait_s * 1000);
+}
+
 static void advance(struct supervisor *s, int64_t now)
 {
     bool empty = reap(s);
@@ -685,9 +707,12 @@ static void advance(struct supervisor *s, int64_t now)
             s->phase = PHASE_RUN;
         } else if (taskio_state(s->io) != TASKIO_CONNECTING) {
             start_all(s);
+            limit_take(s);
         }
         empty = reap(s);
     }
+    if (s->phase == PHASE_RUN && s->limit_at_ms && now >= s->limit_at_ms && s->running)
+        time_is_up(s);
     if (s->phase == PHASE_RUN && s->running == 0 && s->words == 0) {
         if ((s->oom_kills = container_oom_kills()))
             say_oom(s);
@@ -786,6 +811,8 @@ static int timeout_of(const struct supervisor *s, int64_t now)
 
     if (s->phase == PHASE_EMPTYING || (s->is_ending && s->phase == PHASE_RUN))
         at = s->sweep_at_ms < at ? s->sweep_at_ms : at;
+    if (s->phase == PHASE_RUN && s->limit_at_ms && s->limit_at_ms < at)
+        at = s->limit_at_ms;
     if (s->phase == PHASE_GONE && s->pending_count == 0 && s->exit_at_ms < at)
         at = s->exit_at_ms;
     if (s->phase == PHASE_GONE && s->agent.fd < 0 && now + LOOK_MS < at)

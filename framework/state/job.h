@@ -102,6 +102,7 @@ struct step {
     uint8_t  state;                 /* enum job_state */
     int32_t  exit_status;           /* highest wait() status seen */
     uint32_t ended_nodes;
+    bool     oom, timed_out;        /* on one of its nodes; the state says it once all have ended */
     uint8_t  io_key[32]; bool has_io_key; char *io_host; uint32_t io_port;
     uint8_t  env_hash[32]; bool has_env;
     struct step *next;

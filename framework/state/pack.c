@@ -184,6 +184,8 @@ static Wire__SnapStep *step_pack(const struct state *s, const struct step *st, s
     PUT(m, state, st->state);
     PUT(m, exit_status, st->exit_status);
     PUT(m, ended_nodes, st->ended_nodes);
+    PUT(m, oom, st->oom);
+    PUT(m, timed_out, st->timed_out);
     m->has_io_key = st->has_io_key;
     m->io_key = (ProtobufCBinaryData){ 32, (uint8_t *)st->io_key };
     m->io_host = st->io_host;
@@ -207,6 +209,8 @@ static struct step *step_unpack(struct state *s, const Wire__SnapStep *m)
     st->state = (uint8_t)m->state;
     st->exit_status = m->exit_status;
     st->ended_nodes = m->ended_nodes;
+    st->oom = m->oom;
+    st->timed_out = m->timed_out;
     st->io_host = mem_copy(m->io_host);
     st->io_port = m->io_port;
     st->has_io_key = m->has_io_key && m->io_key.len == 32;

@@ -55,8 +55,10 @@ static void report_ended(struct doing *d, struct job *j, struct node_alloc *a, c
     struct step *st = batch ? NULL : job_step(j, r->step_id);
     struct node_alloc *sa = st ? step_alloc_on(st, a->node) : NULL;
 
-    if (sa)
+    if (sa) {
+        st->timed_out |= r->timed_out;
         step_ended_on(d, j, st, sa, r->status, r->oom);
+    }
     if (!batch || !j->is_batch || a != j->allocs)
         return;
     if (j->requeue && !r->oom && (phase == PHASE_LAUNCHING || phase == PHASE_RUNNING)) {

@@ -63,13 +63,11 @@ void step_ended_on(struct doing *d, struct job *j, struct step *st, struct node_
         return;
     a->gone = a->started = true;
     st->exit_status = worse(st->exit_status, status);
-    if (oom)
-        st->state = JOB_OOM;
+    st->oom |= oom;
     if (++st->ended_nodes < st->alloc_count)
         return;
     st->end_wall_s = d->s->wall_ms / 1000;
-    if (st->state != JOB_OOM)
-        st->state = st->exit_status ? JOB_FAILED : JOB_COMPLETE;
+    st->state = st->oom ? JOB_OOM : st->timed_out ? JOB_TIMEOUT : st->exit_status ? JOB_FAILED : JOB_COMPLETE;
     j->derived_status = worse(j->derived_status, st->exit_status);
     tell(d, EV_STEP_ENDED, j)->step_id = st->step_id;
 }

@@ -253,6 +253,32 @@ START_TEST(a_kill_ends_tasks_and_srun)
 }
 END_TEST
 
+START_TEST(a_step_ends_at_its_own_limit)
+{
+    struct ctl c;
+    struct srun s;
+    struct launch x;
+    char *argv[4], *text;
+    const Wire__Report *r;
+
+    begin(&c);
+    shell(&c, &x, 73, argv, "echo on; exec sleep 1000", 1);
+    x.step.has_time_limit_min = 1;          /* none of a minute: at once */
+    srun_start(&c, &s, &x, &plain, 1);
+    close(s.in_fd);
+    launch_send(&c, &x);
+    ck_assert_int_eq(srun_end(&c, &s), 128 + SIGTERM);
+    text = file_text(s.err);
+    ck_assert_ptr_nonnull(strstr(text, "*** STEP 73.0 ON n1 CANCELLED AT "));
+    ck_assert_ptr_nonnull(strstr(text, "DUE TO TIME LIMIT ***"));
+    free(text);
+    r = ctl_report(&c, 73, WIRE__REPORT__KIND__ENDED);
+    ck_assert_int_eq(r->status, SIGTERM);
+    ck_assert(r->timed_out && !r->oom);
+    ctl_stop(&c);
+}
+END_TEST
+
 START_TEST(output_may_go_to_files_on_the_node)
 {
     struct step_io_plan how = plain;
@@ -316,6 +342,7 @@ TCase *case_step(void)
     tcase_add_test(t, a_missing_program_ends_with_127);
     tcase_add_test(t, a_kill_ends_tasks_and_srun);
     tcase_add_test(t, output_may_go_to_files_on_the_node);
+    tcase_add_test(t, a_step_ends_at_its_own_limit);
     tcase_add_test(t, an_unreachable_srun_fails_the_step_in_words);
     return t;
 }
