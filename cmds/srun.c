@@ -589,6 +589,12 @@ static int step_create(struct srun *s, char *env, size_t env_n)
     s->node_list = got->nodes;
     s->tasks_per_node = got->tasks_per_node;
     s->ntasks = got->has_ntasks ? got->ntasks : 1;
+    if (!s->r.has_kill_on_bad_exit)
+        s->r.kill_on_bad_exit = got->kill_on_bad_exit;
+    if (!s->r.has_wait_s && got->wait_s) {
+        s->r.has_wait_s = true;
+        s->r.wait_s = got->wait_s;
+    }
     if (told && !s->r.quiet)
         fprintf(stderr, "srun: Step created for StepId=%u.%u\n", s->job_id, s->step_id);
     if (s->r.verbose)

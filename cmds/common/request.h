@@ -40,7 +40,7 @@ struct request {
     Wire__StepSpec step;
     uint32_t       job_id; bool has_job_id;         /* --jobid, SLURM_JOB_ID */
     bool           gres_none;       /* --gres=none: this step shall have none of the job's */
-    bool           label, unbuffered, kill_on_bad_exit, overlap, exact, whole, disable_status, quit_on_interrupt, has_wait_s, has_relative;
+    bool           label, unbuffered, kill_on_bad_exit, has_kill_on_bad_exit, overlap, exact, whole, disable_status, quit_on_interrupt, has_wait_s, has_relative;
     uint32_t       wait_s, relative;
     const char    *step_out, *step_err, *step_in;   /* as written */
     const char    *mpi, *cpu_bind, *mem_bind;

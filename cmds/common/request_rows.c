@@ -512,9 +512,10 @@ TAKE(gres_flags)
 
 TAKE(no_kill)
 {
-    if (value && (word_eq(value, "off") || word_eq(value, "no")))
-        return 0;
-    return spur_fail(err, SPUR_EUNSUPPORTED, "not supported yet: --no-kill");
+    if (value && !word_eq(value, "off") && !word_eq(value, "no") && !word_eq(value, "set") && !word_eq(value, "yes") && strcmp(value, "1"))
+        return invalid("no-kill", value, err);
+    R->spec.has_no_kill = R->spec.no_kill = !value || (!word_eq(value, "off") && !word_eq(value, "no"));
+    return 0;
 }
 
 TAKE(wait_all_nodes)    /* nodes are up before a job starts: both values are met */
@@ -665,6 +666,7 @@ TAKE(kill_on_bad_exit)
     if (value && strcmp(value, "0") && strcmp(value, "1"))
         return spur_fail(err, SPUR_EINVAL, "Invalid numeric value \"%.80s\" for --kill-on-bad-exit.", value);
     R->kill_on_bad_exit = !value || value[0] == '1';
+    R->has_kill_on_bad_exit = true;
     return 0;
 }
 
@@ -789,7 +791,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "mem-per-gpu", 0, VALUE, "SIZE", "SBATCH_MEM_PER_GPU", "SLURM_MEM_PER_GPU", take_mem_per_gpu, "memory a GPU"),
     ROW(B|A|S, "mincpus", 0, VALUE, "N", NULL, NULL, take_mincpus, "at least N CPUs on each node"),
     ROW(B|A|S, "nice", 0, MAY, "N", NULL, NULL, take_nice, "lower the priority by N (100)"),
-    ROW(B|A|S, "no-kill", 'k', MAY, "off", "SBATCH_NO_KILL", "SLURM_NO_KILL", take_no_kill, NULL),
+    ROW(B|A|S, "no-kill", 'k', MAY, "off", "SBATCH_NO_KILL", "SLURM_NO_KILL", take_no_kill, "the job outlives the loss of a node; off: it does not"),
     ROW(B|A|S, "nodefile", 'F', VALUE, "FILE", NULL, NULL, take_nodefile, "these nodes, from a file"),
     ROW(B|A|S, "nodelist", 'w', VALUE, "NODES", NULL, NULL, take_nodelist, "these nodes at least"),
     ROW(B|A|S, "nodes", 'N', VALUE, "MIN[-MAX]", NULL, "SLURM_JOB_NUM_NODES SLURM_NNODES", take_nodes, "number of nodes"),

@@ -144,6 +144,9 @@ static void step_created(struct ctl *c, void *arg, const struct op_result *resul
     reply.has_ntasks = reply.has_attempt = reply.has_job_id = reply.has_index = 1;
     reply.index = c->state->index;
     reply.ntasks = s->ntasks;
+    reply.has_kill_on_bad_exit = reply.kill_on_bad_exit = config_number(c->state->config, CONF_KillOnBadExit) == 1;
+    reply.wait_s = (uint32_t)config_number(c->state->config, CONF_WaitTime);
+    reply.has_wait_s = reply.wait_s > 0;
     reply.attempt = j->attempt;
     reply.job_id = j->job_id;
     ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__STEP_CREATED, r->seq, &reply.base);

@@ -123,7 +123,7 @@ static const struct { const char *line, *spec; } good[] = {
     { "-o logs/%x-%j.out -e /dev/null -i in --open-mode=a", "open_mode=append std_in=in std_out=logs/%x-%j.out std_err=/dev/null" },
     { "-B 2:*:1 --cores-per-socket=8", "sockets_per_node=2 cores_per_socket=8 threads_per_core=1" },
     { "-m cyclic --hint=nomultithread", "threads_per_core=1 distribution=cyclic hint=nomultithread" }, { "--hint=nomultithread --threads-per-core=2", "threads_per_core=2" },
-    { "-m block:cyclic,NoPack", "distribution=block:cyclic,NoPack" }, { "-m plane=2", "distribution=plane=2" },
+    { "-m block:cyclic,NoPack", "distribution=block:cyclic,NoPack" }, { "-m plane=2", "distribution=plane=2" }, { "-k", "no_kill=yes" }, { "--no-kill=off", "" },
     { "--mail-type=NONE --mail-user=a@b", "mail_user=a@b" },
     { "--kill-on-invalid-dep=yes --wait-all-nodes=1", "kill_on_invalid_dep=yes wait_all_nodes=yes" },
     { "--begin=2027-03-28T10:00:00Z", NULL },
@@ -165,7 +165,7 @@ static const struct { const char *line; int rc; const char *says; } bad[] = {
     { "--hint=foo", 1, "--hint" }, { "-m foo", 255, "--distribution" }, { "-m plane=0", 255, "--distribution" }, { "-m plane", 1, "plane=N" }, { "-w n[1", 255, "--nodelist" },
     { "-w n[1-3] -N2", 1, "3 > 2" }, { "-F /nonexistent", 255, "/nonexistent" }, { "--kill-on-invalid-dep=x", 255, "--kill-on-invalid-dep" },
     { "--get-user-env=x", 255, "--get-user-env" }, { "--mail-type=END", 1, "not supported yet: --mail-type=END" }, { "--container=x", 1, "not supported yet: --container" },
-    { "--cpu-bind=none", 255, "unrecognized option '--cpu-bind'" }, { "--no-kill", 1, "not supported yet: --no-kill" }, { "--time-min=3", 1, "not supported yet: --time-min" },
+    { "--cpu-bind=none", 255, "unrecognized option '--cpu-bind'" }, { "--no-kill=foo", 255, "--no-kill" }, { "--time-min=3", 1, "not supported yet: --time-min" },
     { "--uid=1", 1, "not supported yet: --uid" }, { "-S 2", 1, "not supported yet: -S" },
 };
 
