@@ -21,6 +21,7 @@
 #include "cmds/commands.h"
 #include "cmds/common/directives.h"
 #include "cmds/common/environment.h"
+#include "cmds/common/plugins.h"
 #include "cmds/common/submit.h"
 #include "state/job.h"
 
@@ -163,13 +164,14 @@ static int directives_take(const struct option_table *table, struct request *r, 
     return 0;
 }
 
-static int options_all(struct option_table *table, struct request *r, struct request *typed, struct script *s, int argc, char **argv)
+static int options_all(struct option_table *table, struct plugins *plugins, struct request *r, struct request *typed, struct script *s, int argc, char **argv)
 {
     struct spur_error err = { 0 };
     int first, rc;
 
     if ((rc = options_read(table, argc, argv, typed, &first)))
         return rc;
+    plugins_forget(plugins);
     typed->argv = argv + first;
     typed->argc = argc - first;
     for (int i = first; i < argc; i++)
@@ -352,22 +354,30 @@ out:
 
 int cmd_sbatch(int argc, char **argv)
 {
-    struct option_row *rows = mem_array(request_row_count(), sizeof *rows);
     struct request r, typed;
+    struct plugins *plugins;
+    struct option_row *rows;
     struct option_table table;
     struct script s = { 0 };
     int rc;
 
+    if ((rc = plugins_open(REQUEST_SBATCH, &plugins)))
+        return error_exit(rc);
+    rows = mem_array(request_row_count() + plugins_rows(plugins), sizeof *rows);
     request_table(REQUEST_SBATCH, rows, &table);
+    plugins_table(plugins, rows, &table);
     request_init(&r, REQUEST_SBATCH);
     request_init(&typed, REQUEST_SBATCH);
-    rc = options_all(&table, &r, &typed, &s, argc, argv);
+    rc = options_all(&table, plugins, &r, &typed, &s, argc, argv);
+    if (rc == 0)
+        rc = plugins_ready(plugins, &r);
     if (rc == OPTIONS_DONE)
         rc = 0;
     else if (rc)
         rc = error_exit(rc);
     else
         rc = submit(&r, &s, argc, argv);
+    plugins_close(plugins);
     free(s.text);
     free(rows);
     request_fini(&typed);

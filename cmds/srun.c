@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "cmds/commands.h"
 #include "cmds/common/environment.h"
+#include "cmds/common/plugins.h"
 #include "cmds/common/submit.h"
 #include "cmds/srun.h"
 #include "state/apply.h"
@@ -639,6 +640,10 @@ static int step(struct srun *s)
     if (rc)
         return rc;
     s->nodes = node_count(s->node_list);
+    if ((rc = plugins_allocated(s->plugins, s->job_id, s->step_id, s->nodes, s->ntasks))) {
+        job_cancel(s, true);
+        return error_exit(rc);
+    }
     if (files_open(s, &err) < 0) {
         fprintf(stderr, "srun: error: %s\n", err.text);
         job_cancel(s, true);
@@ -689,20 +694,27 @@ static int run(struct srun *s, int argc, char **argv)
 
 int cmd_srun(int argc, char **argv)
 {
-    struct option_row *rows = mem_array(request_row_count(), sizeof *rows);
     struct srun s = { .in_fd = 0, .out_fd = 1, .err_fd = 2 };
+    struct option_row *rows;
     struct option_table table;
     int rc;
 
+    if ((rc = plugins_open(REQUEST_SRUN, &s.plugins)))
+        return error_exit(rc);
+    rows = mem_array(request_row_count() + plugins_rows(s.plugins), sizeof *rows);
     request_table(REQUEST_SRUN, rows, &table);
+    plugins_table(s.plugins, rows, &table);
     request_init(&s.r, REQUEST_SRUN);
     rc = options_all(&s.r, &table, argc, argv);
+    if (rc == 0)
+        rc = plugins_ready(s.plugins, &s.r);
     if (rc == OPTIONS_DONE)
         rc = 0;
     else if (rc)
         rc = error_exit(rc);
     else
         rc = run(&s, argc, argv);
+    plugins_close(s.plugins);
     step_io_close(s.io);
     client_close(s.client);
     free(rows);

@@ -15,6 +15,7 @@ struct srun {
     struct request  r;
     struct client  *client;
     struct step_io *io;
+    struct plugins *plugins;
     uint32_t job_id, step_id, ntasks, nodes;
     bool     owns_job;              /* the allocation is ours: it ends with the step */
     char    *node_list, *tasks_per_node;    /* of the step, in the request's arena */

@@ -77,7 +77,8 @@ static bool is_of_step(const char *var)
     return false;
 }
 
-static bool is_ours(const char *var) { return strncmp(var, "SLURM_", 6) == 0 || strncmp(var, "SPANK_", 6) == 0; }
+/* The last: options of SPANK plugins, which the user has given and no --export takes back. */
+static bool is_ours(const char *var) { return strncmp(var, "SLURM_", 6) == 0 || strncmp(var, "SPANK_", 6) == 0 || strncmp(var, "_SLURM_SPANK_OPTION_", 20) == 0; }
 
 static void inherit(struct vars *l, const struct request *r, char *const *from, bool all)
 {

@@ -42,7 +42,7 @@ static const struct option_row *row_long(const struct option_table *t, const cha
             continue;
         if (r->name[n] == '\0')
             return *many = false, r;
-        if (found && found->take != r->take)
+        if (found && (found->take != r->take || found->own != r->own))
             *many = true;
         found = found ? found : r;
     }
@@ -103,7 +103,7 @@ static int take(const struct option_table *t, const struct option_row *r, const 
 {
     struct spur_error err = { 0 };
 
-    if (r->take(request, value, from, &err) < 0) {
+    if (r->take(r->own ? r->own : request, value, from, &err) < 0) {
         fprintf(stderr, "%s: error: %s%s%s\n", t->command, where ? where : "", where ? ": " : "", err.text);
         return err.code == SPUR_EINVAL || err.code == SPUR_EUNSUPPORTED ? 1 : t->unknown_exit;
     }
@@ -119,6 +119,8 @@ void options_help(const struct option_table *t)
 
         if (!r->help || !r->take)
             continue;
+        if (r->own && !t->rows[i - (i > 0)].own)
+            printf("\nOptions provided by plugins:\n");
         if (r->letter)
             snprintf(letter, sizeof letter, "-%c%s", r->letter, r->name ? ", " : "  ");
         snprintf(left, sizeof left, "%s%s%s%s%s%s", letter, r->name ? "--" : "", r->name ? r->name : "",

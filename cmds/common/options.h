@@ -28,6 +28,7 @@ struct option_row {
      * exit 1, others the table's unknown_exit. */
     int       (*take)(void *request, const char *value, enum option_source from, struct spur_error *err);
     const char *help;           /* one line; NULL: not shown (old or alternate names) */
+    void       *own;            /* of a plugin's row: handed to `take` instead of the request; such rows stand last */
 };
 
 struct option_table {

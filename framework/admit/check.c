@@ -19,6 +19,7 @@
 /* ---- sizes ----------------------------------------------------------------------------------------------------------------- */
 #define TEXT_MAX  1024u
 #define ARGV_MAX  (2u << 20)
+#define SPANK_MAX (64u << 10)
 #define NODES_MAX 1000000u
 #define TASKS_MAX (1u << 26)
 #define NICE_MAX  2147483645
@@ -32,7 +33,7 @@ static const struct { const char *field; uint32_t most; } text_limits[] = {
 static int check_texts(const Wire__JobSpec *spec, struct admitted *out, struct spur_error *err)
 {
     const ProtobufCMessageDescriptor *d = &wire__job_spec__descriptor;
-    uint64_t argv = 0;
+    uint64_t argv = 0, spank = 0;
 
     for (unsigned i = 0; i < d->n_fields; i++) {
         const ProtobufCFieldDescriptor *f = &d->fields[i];
@@ -52,6 +53,10 @@ static int check_texts(const Wire__JobSpec *spec, struct admitted *out, struct s
         argv += strlen(spec->argv[i]) + 1;
     if (argv > ARGV_MAX)
         return deny(out, err, REFUSE_TOO_LONG, "arguments of the script have %llu bytes, the limit is %u", (unsigned long long)argv, ARGV_MAX);
+    for (size_t i = 0; i < spec->n_spank_env; i++)
+        spank += strlen(spec->spank_env[i]) + 1;
+    if (spank > SPANK_MAX)
+        return deny(out, err, REFUSE_TOO_LONG, "options and variables of SPANK plugins have %llu bytes, the limit is %u", (unsigned long long)spank, SPANK_MAX);
     if (spec->n_rlimits > 32)
         return deny(out, err, REFUSE_TOO_LONG, "%zu resource limits, the limit is 32", spec->n_rlimits);
     return 0;

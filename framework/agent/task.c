@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,7 +266,7 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
             complaint = 0;
         close(fd);
     }
-    if (container_enter(&err) < 0 || drop_become(&p->drop, &err) < 0)
+    if (container_enter(&err) < 0 || (p->hooks && p->hooks->privileged(p->hooks->arg, p, &err) < 0) || drop_become(&p->drop, &err) < 0)
         child_fail("%s", err.text);
     umask(p->umask);
     if (p->work_dir && chdir(p->work_dir) < 0) {
@@ -283,8 +284,17 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
         dprintf(2, "%s", p->line);
     if (p->cpus)
         cpus_apply(p->cpus);
-    task_close_from(WORD_FD + 1);
+    if (!p->hooks)
+        task_close_from(WORD_FD + 1);
+    else if (p->hooks->last(p->hooks->arg, p, &err) < 0)        /* all of ours close at the exec; what is open beyond is what a plugin means to hand on */
+        child_fail("%s", err.text);
     run_program(p);
+}
+
+/* The raw call, for glibc's fork has no flags: the child must have one thread's state only, which it has here. */
+static pid_t fork_beside(void)
+{
+    return (pid_t)syscall(SYS_clone, CLONE_PARENT | (unsigned long)SIGCHLD, 0, 0, 0, 0);
 }
 
 int task_fork(const struct task_plan *plan, pid_t *pid, int *word_fd, struct spur_error *err)
@@ -297,7 +307,7 @@ int task_fork(const struct task_plan *plan, pid_t *pid, int *word_fd, struct spu
         return rc;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return spur_fail(err, SPUR_EIO, "cannot make a task's socket: %s", strerror(errno));
-    *pid = fork();
+    *pid = plan->hooks ? fork_beside() : fork();
     if (*pid == 0)
         child_main(&copy, pair[1]);
     close(pair[1]);

@@ -12,6 +12,14 @@
 #include "agent/drop.h"
 #include "agent/environment.h"
 
+/* What SPANK plugins do in the child: before anything of the user (as root, when the agent is), and as the user just before the exec. They may change the plan. */
+struct task_plan;
+struct task_hooks {
+    void *arg;
+    int (*privileged)(void *arg, struct task_plan *plan, struct spur_error *err);
+    int (*last)(void *arg, struct task_plan *plan, struct spur_error *err);
+};
+
 /* What the child needs, all of it made before the fork. Paths NULL: the descriptor beside them is used. */
 struct task_plan {
     struct drop  drop;
@@ -27,6 +35,7 @@ struct task_plan {
     bool         is_batch;
     const struct cpus_task *cpus;   /* what it is bound to; NULL: nothing */
     const char  *line;              /* for its standard error, before the program runs; or NULL */
+    const struct task_hooks *hooks; /* NULL: none. With hooks the child is a child of the caller's parent */
 };
 
 /* What the child says before its exec, one datagram each. STREAMS: its files are open; a duplicate of its standard error comes along when that is a

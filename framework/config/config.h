@@ -243,5 +243,7 @@ struct config_hint {
 int  config_hint_read(const char *path, struct config_hint *out, struct spur_error *err);
 /* SrunPortRange, which srun alone asks for: reads the file and what it includes again. False (and zeros): any port. */
 bool config_hint_srun_ports(const struct config_hint *hint, uint16_t *first, uint16_t *last);
+/* PlugStackConfig and PluginDir of the file at `path` and what it includes; "" where it does not say. */
+void config_hint_plugins(const char *path, char *plugstack, size_t plugstack_size, char *plugin_dir, size_t plugin_dir_size);
 
 #endif

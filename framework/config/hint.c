@@ -33,6 +33,7 @@ struct hint {
     bool cluster_set;
     int  depth;                 /* of braces, in spur.conf */
     uint16_t srun_first, srun_last;
+    char *plugstack, *plugin_dir; size_t plugstack_size, plugin_dir_size;
 };
 
 static int next_byte(struct hint_file *f)
@@ -236,6 +237,16 @@ static void srun_line(struct hint *h, const char *line)
     h->srun_last = (uint16_t)last;
 }
 
+static void plugin_line(struct hint *h, const char *line)
+{
+    while (blank(*line))
+        line++;
+    if ((*line | 32) == 'i')
+        slurm_line(h, line);
+    else if ((*line | 32) == 'p' && !line_value(line, "PlugStackConfig", h->plugstack, h->plugstack_size))
+        line_value(line, "PluginDir", h->plugin_dir, h->plugin_dir_size);
+}
+
 /* Included files, relative to the main one's folder, %c for the cluster; one level is enough to find a controller. */
 static void includes_follow(struct hint *h, const char *dir, void (*take)(struct hint *h, const char *line))
 {
@@ -294,4 +305,16 @@ bool config_hint_srun_ports(const struct config_hint *hint, uint16_t *first, uin
     *first = h.srun_first;
     *last = h.srun_last;
     return h.srun_first > 0;
+}
+
+void config_hint_plugins(const char *path, char *plugstack, size_t plugstack_size, char *plugin_dir, size_t plugin_dir_size)
+{
+    struct config_hint out = { 0 };
+    struct hint h = { .out = &out, .plugstack = plugstack, .plugstack_size = plugstack_size, .plugin_dir = plugin_dir, .plugin_dir_size = plugin_dir_size };
+    char dir[1024];
+
+    *plugstack = *plugin_dir = 0;
+    source_folder(path, dir, sizeof dir);
+    if (file_lines(path, &h, plugin_line) == 0)
+        includes_follow(&h, dir, plugin_line);
 }

@@ -69,7 +69,7 @@ bool file_looks(const char *path, bool *is_ours)
 }
 
 /* dlopen maps what the headers promise, and a file that is shorter ends the process with SIGBUS: a cut copy is refused before. */
-static int file_is_whole(const char *path, struct spur_error *err)
+int file_is_whole(const char *path, struct spur_error *err)
 {
     ElfW(Ehdr) head;
     ElfW(Phdr) part;
