@@ -180,6 +180,12 @@ uint64_t container_oom_kills(void)
     return own.box && SPUR_HAS(own.ops, oom_kills) ? own.ops->oom_kills(own.plugin->self, own.box) : 0;
 }
 
+void container_spare(pid_t helper)
+{
+    if (own.box && SPUR_HAS(own.ops, spare))
+        own.ops->spare(own.plugin->self, own.box, helper);
+}
+
 void container_release(void)
 {
     if (own.box)

@@ -32,6 +32,7 @@ bool   container_is_frozen(void);
 int    container_figures(struct spur_contain_figures *out, struct spur_error *err);
 /* How many of the container's processes the kernel has killed for memory. */
 uint64_t container_oom_kills(void);
+void   container_spare(pid_t helper);               /* a child of ours that is none of the step's: never signalled, killed or counted */
 void   container_release(void);                     /* it is empty: nothing of it stays on the machine */
 
 /* Start of a process in clock ticks after boot: with the pid it names a process for good. 0: no such process. */

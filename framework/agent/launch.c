@@ -20,6 +20,7 @@
 #include "agent/inside.h"
 #include "agent/jobnodes.h"
 #include "agent/supervisor.h"
+#include "config/plugstack.h"
 #include "rpc/folder.h"
 #include "state/job.h"
 #include "wire/credential.h"
@@ -176,7 +177,7 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
     Wire__StepOrder o = WIRE__STEP_ORDER__INIT;
     Wire__Launch launch = *l;
     struct joining x = { .order = &o };
-    char folder[1200];
+    char folder[1200], plugstack[1200];
     int rc, link = -1;
 
     str_init(&x.hosts);
@@ -201,6 +202,11 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
     o.folder = folder;
     o.cluster = a->set->cluster;
     o.conf_path = a->set->conf_path;
+    if (o.conf_path) {
+        plugstack_path(o.conf_path, a->set->plugstack, plugstack, sizeof plugstack);
+        o.plugstack = plugstack;
+        o.plugin_dir = a->set->plugin_dir;
+    }
     o.has_kill_wait_s = o.has_append = o.has_node_index = 1;
     o.kill_wait_s = a->set->kill_wait_s;
     o.append = a->set->append;

@@ -231,6 +231,7 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
         .unkillable_program = mem_copy(config_text(c, CONF_UnkillableStepProgram)), .job_container = mem_copy(config_text(c, CONF_JobContainerType)) };
     s->contain.cgroup.mountpoint = mem_copy(c->cgroup.mountpoint);
     s->contain.cgroup.plugin = mem_copy(c->cgroup.plugin);
+    s->plugstack = mem_copy(config_text(c, CONF_PlugStackConfig));
     s->plugin_dir = mem_copy(config_text(c, CONF_PluginDir));
     s->spur_text = mem_copy(c->spur_text);
     s->emulate_topology = s->emulate_hardware ? absolute(config_setting(c, SETTING_emulate_topology)) : NULL;
@@ -290,6 +291,7 @@ void settings_free(struct settings *s)
     free(s->contain.cgroup.plugin);
     free(s->contain.unkillable_program);
     free(s->contain.job_container);
+    free(s->plugstack);
     free(s->plugin_dir);
     free(s->spur_text);
     free(s->host);

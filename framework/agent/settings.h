@@ -31,6 +31,7 @@ struct settings {
     uint32_t gpu_deadline_s, gpu_interval_s;
     char    *autodetect;                /* AutoDetect= of gres.conf for the first node: "nvml", "full"; NULL: none, or off */
     bool     has_gpu_options;           /* spur.conf has a section for a gpu plugin */
+    char    *plugstack;                 /* PlugStackConfig as written; NULL: plugstack.conf beside slurm.conf */
     char    *plugin_dir, *spur_text;    /* what the probe needs to open plugins as we would */
     char    *emulate_topology;          /* file; NULL: none */
     int      log_level;

@@ -36,6 +36,7 @@
 #include "spank/stack.h"
 
 #define EXIT_WAIT_MS 60000      /* for slurm_spank_exit: a container's files may have to go */
+#define HURRY_WAIT_MS 3000      /* the job was ended while user_init still ran */
 #define KEPT_FD 3               /* task.c places a descriptor there: no plugin may get it */
 
 enum word_kind { WORD_EMPTY = 1, WORD_BEGUN, WORD_TASK, WORD_ALL, WORD_SAID, WORD_FAILED, WORD_GO, WORD_ENDED, WORD_END };
@@ -105,6 +106,22 @@ static int read_word(int fd, bool wait, struct word *w, int fds[4])
     return 1;
 }
 
+size_t spank_host_orphans(void)
+{
+    char path[64];
+    size_t n = 0;
+    int child;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    if (!(f = fopen(path, "re")))
+        return 0;
+    while (fscanf(f, "%d", &child) == 1)
+        n += kill(child, SIGKILL) == 0;
+    fclose(f);
+    return n;
+}
+
 /* ---- the host's own process ------------------------------------------------------------------------------------------------------------ */
 
 struct host {
@@ -116,6 +133,7 @@ struct host {
     struct environment *env;
     gid_t *groups;
     pid_t *pids;
+    uint32_t *globals;
     struct str job_cores, step_cores;
     bool   is_task, user_listens;           /* in a task; and its standard error is the user's already */
     struct task_plan *plan;                 /* of the task that we are */
@@ -208,7 +226,10 @@ static void facts_fill(struct host *h, char **argv)
     f->nodes = order_is_batch(o) ? (job && job->has_num_nodes ? job->num_nodes : (uint32_t)o->grant->n_nodes) : (uint32_t)l->n_step_nodes;
     f->node_rank = order_is_batch(o) ? 0 : order_step_rank(o);
     f->local_tasks = order_local_tasks(o);
-    f->first_task = order_first_task(o);
+    h->globals = mem_array(f->local_tasks + 1, sizeof *h->globals);
+    for (uint32_t i = 0; i < f->local_tasks; i++)
+        h->globals[i] = order_task(o, i);
+    f->globals = h->globals;
     f->total_tasks = order_is_batch(o) ? 1 : 0;
     for (size_t i = 0; !order_is_batch(o) && i < l->n_step_nodes; i++)
         f->total_tasks += l->step_nodes[i]->tasks;
@@ -264,6 +285,16 @@ static int prepend(void *of, int argc, const char *const *argv)
     return 0;
 }
 
+/* The reason goes into the job's record by the supervisor; the user reads it here. */
+static int call_told(struct host *h, enum spank_hook hook, struct spur_error *err)
+{
+    int rc = spank_stack_call(h->stack, hook, err);
+
+    if (rc < 0)
+        spank_log_line(SPANK_LOG_ERROR, "%s", err->text);
+    return rc;
+}
+
 static int task_privileged(void *arg, struct task_plan *plan, struct spur_error *err)
 {
     struct host *h = arg;
@@ -278,7 +309,7 @@ static int task_privileged(void *arg, struct task_plan *plan, struct spur_error 
     h->facts.argc = argc_of(h->facts.argv);
     h->facts.argv_of = h;
     h->facts.argv_prepend = prepend;
-    return spank_stack_call(h->stack, SPANK_ON_task_init_privileged, err);
+    return call_told(h, SPANK_ON_task_init_privileged, err);
 }
 
 static int task_last(void *arg, struct task_plan *plan, struct spur_error *err)
@@ -287,7 +318,7 @@ static int task_last(void *arg, struct task_plan *plan, struct spur_error *err)
 
     (void)plan;
     h->user_listens = true;
-    return spank_stack_call(h->stack, SPANK_ON_task_init, err);
+    return call_told(h, SPANK_ON_task_init, err);
 }
 
 /* ---- the stations of a host ---- */
@@ -431,7 +462,7 @@ static _Noreturn void host_main(const Wire__StepOrder *order, const struct spank
     int kept;
 
     prctl(PR_SET_NAME, "spurstepd-spank");
-    prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);      /* what plugins start and leave is ours to end, not the supervisor's */
     life->close(life->arg);
     if (fcntl(KEPT_FD, F_GETFD) < 0 && (kept = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && kept != KEPT_FD) {
         dup3(kept, KEPT_FD, O_CLOEXEC);
@@ -446,6 +477,8 @@ static _Noreturn void host_main(const Wire__StepOrder *order, const struct spank
     serve(&h);
     if (h.stack && spank_stack_call(h.stack, SPANK_ON_exit, &err) < 0)
         spank_log_line(SPANK_LOG_ERROR, "%s", err.text);
+    while (spank_host_orphans() > 0 && waitpid(-1, NULL, 0) > 0)
+        ;
     _exit(0);
 }
 
@@ -533,12 +566,12 @@ void spank_host_task_ended(struct spank_host *h, uint32_t local, int status)
     say(h, &(struct word){ .kind = WORD_ENDED, .local = local, .status = status });
 }
 
-void spank_host_finish(struct spank_host *h, int64_t now_ms)
+void spank_host_finish(struct spank_host *h, int64_t now_ms, bool hurry)
 {
     if (!h || h->finishing)
         return;
     h->finishing = true;
-    h->deadline_ms = now_ms + EXIT_WAIT_MS;
+    h->deadline_ms = now_ms + (hurry ? HURRY_WAIT_MS : EXIT_WAIT_MS);
     say(h, &(struct word){ .kind = WORD_END });
 }
 

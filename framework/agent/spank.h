@@ -36,12 +36,14 @@ enum spank_event spank_host_next(struct spank_host *h, struct spank_news *out);
 
 void spank_host_go(struct spank_host *h);
 void spank_host_task_ended(struct spank_host *h, uint32_t local, int status);
-/* slurm_spank_exit, then the host ends; again: nothing. */
-void spank_host_finish(struct spank_host *h, int64_t now_ms);
+/* slurm_spank_exit, then the host ends; again: nothing. hurry: it is killed soon if it does not. */
+void spank_host_finish(struct spank_host *h, int64_t now_ms, bool hurry);
 /* Its process was reaped. The sentence, when it was not its own will: which plugin was called then. */
 const char *spank_host_reaped(struct spank_host *h, int status, char *buf, size_t size);
 /* When it has to be killed for not ending; INT64_MAX: not now. */
 int64_t spank_host_deadline(const struct spank_host *h);
 void spank_host_kill(struct spank_host *h);
+/* SIGKILL to every child of the calling process: what plugins have started and a killed host has left. How many. */
+size_t spank_host_orphans(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* supervisor.c - the life of one step on one node.
  *
- *     connect to srun (steps) -> write the script (batch) -> fork the tasks -> wait -> report ENDED -> kill what is left -> report GONE -> acknowledged -> exit
+ *     connect to srun (steps) -> SPANK plugins, if the node has any (spank.c) -> write the script (batch) -> fork the tasks -> wait -> report ENDED -> kill what is left -> report GONE -> acknowledged -> exit
  *
  * One thread, one poll(). Reports are kept until an agent has acknowledged them: the agent may be down for hours, a new one finds the
  * socket in the step's folder and gets them. The state file says the same for the case that this process is killed too.
@@ -31,6 +31,7 @@
 #include "agent/container.h"
 #include "agent/cpus.h"
 #include "agent/environment.h"
+#include "agent/spank.h"
 #include "agent/supervisor.h"
 #include "agent/task.h"
 #include "agent/taskio.h"
@@ -44,10 +45,11 @@
 
 #define SWEEP_FIRST_MS 20
 #define SWEEP_LAST_MS  1000
+#define SAID_MAX       65536        /* bytes of lines that plugins say before anybody reads them */
 #define LOOK_MS        30000        /* without an agent: is the folder still there, so that one can find us? */
 #define IO_LINGER_MS   300000       /* how long output may wait for a stopped srun after the step is gone */
 
-enum phase { PHASE_CONNECT, PHASE_RUN, PHASE_EMPTYING, PHASE_GONE };
+enum phase { PHASE_CONNECT, PHASE_PLUGINS, PHASE_RUN, PHASE_EMPTYING, PHASE_GONE };
 
 struct task {
     pid_t pid; uint64_t start;
@@ -76,6 +78,9 @@ struct supervisor {
     uint64_t seq;
     Wire__Report *ended;                /* for the state file; owned by pending */
     uint8_t *ended_bytes; size_t ended_len;
+    struct spank_host *plugins;         /* SPANK plugins of the step; NULL: none, or not any more */
+    struct str said;                    /* what they have said to the user before anybody listened */
+    struct start *start;                /* in the plugins' own process only */
 };
 
 static int rank_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
@@ -263,7 +268,7 @@ static void begin_ending(struct supervisor *s, int signal, int64_t wait_ms)
     s->is_ending = true;
     s->sweep_at_ms = s->kill_at_ms;
     s->sweep_ms = SWEEP_FIRST_MS;
-    if (s->phase == PHASE_CONNECT) {                /* nothing has started: nothing has to be waited for */
+    if (s->phase == PHASE_CONNECT || s->phase == PHASE_PLUGINS) {    /* nothing has started: nothing has to be waited for */
         s->kill_now = true;
     }
 }
@@ -490,7 +495,8 @@ static int task_program(const Wire__StepSpec *step, uint32_t task, struct arena 
     return 0;
 }
 
-static int start_task(struct supervisor *s, struct start *st, uint32_t local, struct spur_error *err)
+/* Forks a task. Touches nothing of the supervisor's: with SPANK plugins it runs in their process, and the supervisor takes the parts from there. */
+static int make_task(const struct supervisor *s, struct start *st, uint32_t local, const struct task_hooks *hooks, struct task_parts *parts, struct spur_error *err)
 {
     const Wire__StepOrder *o = s->order;
     const Wire__Launch *l = o->launch;
@@ -546,27 +552,43 @@ static int start_task(struct supervisor *s, struct start *st, uint32_t local, st
         p.append = first && !strcmp(first, out);
         free(first);
     }
+    p.hooks = hooks;
     if (rc == 0)
-        rc = task_fork(&p, &s->tasks[local].pid, &s->tasks[local].word_fd, err);
+        rc = task_fork(&p, &parts->pid, &parts->word_fd, err);
     if (p.in_fd >= 0)
         close(p.in_fd);
     if (p.out_fd >= 0)
         close(p.out_fd);
     if (p.err_fd >= 0)
         close(p.err_fd);
-    taskio_attach(s->io, local, in_mine, out_mine, err_mine);
-    if (rc == 0) {
-        s->tasks[local].running = true;
-        s->tasks[local].start = process_start(s->tasks[local].pid);
-        s->running++;
-        s->words++;
-    }
+    parts->in_fd = in_mine;
+    parts->out_fd = out_mine;
+    parts->err_fd = err_mine;
     environment_fini(&env);
     arena_fini(&a);
     free(in);
     free(out);
     free(errors);
     return rc;
+}
+
+static void task_ended(struct supervisor *s, uint32_t local, int status);
+
+static void take_task(struct supervisor *s, uint32_t local, const struct task_parts *parts)
+{
+    struct task *t = &s->tasks[local];
+
+    taskio_attach(s->io, local, parts->in_fd, parts->out_fd, parts->err_fd);
+    if (parts->pid <= 0)
+        return;
+    t->pid = parts->pid;
+    t->word_fd = parts->word_fd;
+    t->running = true;
+    t->start = process_start(t->pid);
+    s->running++;
+    s->words++;
+    if (kill(t->pid, 0) < 0 && errno == ESRCH)      /* killed and reaped before we knew that it was ours */
+        task_ended(s, local, SIGKILL);
 }
 
 static void task_ended(struct supervisor *s, uint32_t local, int status)
@@ -578,6 +600,7 @@ static void task_ended(struct supervisor *s, uint32_t local, int status)
     s->running--;
     s->status = status_worse(s->status, status);
     taskio_exited(s->io, local, status);
+    spank_host_task_ended(s->plugins, local, status);
 }
 
 /* No task will run: say so to the agent and to srun, and go on to the end. */
@@ -588,28 +611,17 @@ static void start_failed(struct supervisor *s, const char *text, int status)
     snprintf(s->text, sizeof s->text, "%.*s", (int)sizeof s->text - 1, text);
 }
 
-static void start_all(struct supervisor *s)
+/* All tasks are there, or why not. */
+static void start_done(struct supervisor *s, int rc, const struct spur_error *err)
 {
-    struct spur_error err = { 0 };
-    struct start st = { 0 };
     uint32_t *pids = mem_array(s->count + 1, sizeof *pids), started = 0;
-    int rc = 0;
 
-    s->phase = PHASE_RUN;
-    start_init(s, &st);
-    rc = cpus_init(&st.cpus, s->order, &err);
-    if (rc == 0 && order_is_batch(s->order))
-        rc = write_script(s, &err);
-    if (rc == 0 && s->count == 0)
-        rc = spur_fail(&err, SPUR_EINVAL, "the launch names no task for node %s", s->order->node);
-    if (rc == 0 && !st.argv[0])
-        rc = spur_fail(&err, SPUR_EINVAL, "the launch names no program");
-    for (uint32_t i = 0; rc == 0 && i < s->count; i++)
-        if ((rc = start_task(s, &st, i, &err)) == 0)
-            pids[started++] = (uint32_t)s->tasks[i].pid;
-    start_fini(&st);
+    while (started < s->count && s->tasks[started].pid > 0) {
+        pids[started] = (uint32_t)s->tasks[started].pid;
+        started++;
+    }
     if (rc < 0) {
-        start_failed(s, err.text, 1 << 8);
+        start_failed(s, err->text, 1 << 8);
         container_kill();
         taskio_hello(s->io, pids, started, s->text, s->fail_status);      /* before any exit: srun knows nobody yet */
         for (uint32_t i = started; i < s->count; i++)
@@ -619,6 +631,195 @@ static void start_all(struct supervisor *s)
     }
     save_state(s);
     free(pids);
+}
+
+static int start_check(struct supervisor *s, struct start *st, struct spur_error *err)
+{
+    int rc = cpus_init(&st->cpus, s->order, err);
+
+    if (rc == 0 && order_is_batch(s->order))
+        rc = write_script(s, err);
+    if (rc == 0 && s->count == 0)
+        rc = spur_fail(err, SPUR_EINVAL, "the launch names no task for node %s", s->order->node);
+    if (rc == 0 && !st->argv[0])
+        rc = spur_fail(err, SPUR_EINVAL, "the launch names no program");
+    return rc;
+}
+
+static void start_all(struct supervisor *s)
+{
+    struct spur_error err = { 0 };
+    struct start st = { 0 };
+    int rc;
+
+    s->phase = PHASE_RUN;
+    start_init(s, &st);
+    rc = start_check(s, &st, &err);
+    for (uint32_t i = 0; rc == 0 && i < s->count; i++) {
+        struct task_parts parts = { -1, -1, -1, -1, -1 };
+
+        rc = make_task(s, &st, i, NULL, &parts, &err);
+        take_task(s, i, &parts);
+    }
+    start_fini(&st);
+    start_done(s, rc, &err);
+}
+
+/* ---- SPANK plugins: their process makes the tasks, with these (spank.c) ---- */
+
+static void plugins_close(void *arg)
+{
+    struct supervisor *s = arg;
+    struct pollfd *fds = mem_array(TASKIO_POLL_ROOM(s->count), sizeof *fds);
+    size_t n = taskio_poll(s->io, fds);
+
+    for (size_t i = 0; i < n; i++)
+        if (fds[i].fd >= 0)
+            close(fds[i].fd);
+    free(fds);
+    if (s->agent.fd >= 0)
+        close(s->agent.fd);
+    close(s->signal_fd);
+    close(s->listen_fd);
+}
+
+static struct environment *plugins_begin(void *arg, char ***argv)
+{
+    struct supervisor *s = arg;
+    struct spur_error err = { 0 };
+
+    s->start = mem_alloc(sizeof *s->start);
+    start_init(s, s->start);
+    cpus_init(&s->start->cpus, s->order, &err);     /* the supervisor does the same, and says what is wrong */
+    *argv = s->start->argv;
+    return &s->start->env;
+}
+
+static int plugins_make(void *arg, uint32_t local, const struct task_hooks *hooks, struct task_parts *out, struct spur_error *err)
+{
+    struct supervisor *s = arg;
+
+    return make_task(s, s->start, local, hooks, out, err);
+}
+
+/* With plugins the step starts in their time; without, at once. */
+static void start_with_plugins(struct supervisor *s)
+{
+    struct spank_life life = { s, plugins_close, plugins_begin, plugins_make };
+    struct spur_error err = { 0 };
+    struct start st = { 0 };
+
+    s->plugins = spank_host_start(s->order, &life, &err);
+    if (!s->plugins && err.code == 0) {
+        start_all(s);
+        return;
+    }
+    s->phase = PHASE_PLUGINS;
+    if (s->plugins) {
+        container_spare(spank_host_pid(s->plugins));
+        start_init(s, &st);
+        start_check(s, &st, &err);
+        start_fini(&st);
+    }
+    if (err.code) {
+        s->phase = PHASE_RUN;
+        start_done(s, err.code, &err);
+    }
+}
+
+/* Lines of plugins: to srun, or into the batch job's error file, as soon as there is one. */
+static void plugins_say(struct supervisor *s)
+{
+    int fd = s->count ? s->tasks[0].err_fd : -1;
+
+    if (!s->said.len || s->phase == PHASE_PLUGINS)
+        return;
+    if (fd >= 0) {
+        if (write(fd, s->said.text, s->said.len) < 0)
+            s->tasks[0].err_fd = -1;
+    } else if (taskio_state(s->io) == TASKIO_OPEN) {
+        taskio_say(s->io, s->said.text);
+    } else {
+        return;
+    }
+    str_clear(&s->said);
+}
+
+static void plugins_failed(struct supervisor *s, const char *text)
+{
+    if (s->phase != PHASE_PLUGINS)
+        return;
+    s->phase = PHASE_RUN;
+    start_failed(s, text, s->kill_now ? SIGKILL : 1 << 8);
+    container_kill();
+    start_done(s, 0, NULL);             /* srun listens to what the plugins have said, then hears of tasks that have failed */
+    str_addf(&s->said, "slurmstepd: error: %s\n", text);
+    plugins_say(s);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->tasks[i].pid <= 0)
+            taskio_exited(s->io, i, s->fail_status);
+}
+
+static void parts_close(const struct task_parts *parts)
+{
+    const int fds[] = { parts->word_fd, parts->in_fd, parts->out_fd, parts->err_fd };
+
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static void plugins_news(struct supervisor *s)
+{
+    struct spank_news news;
+
+    for (enum spank_event e; (e = spank_host_next(s->plugins, &news)) != SPANK_NOTHING; )
+        switch (e) {
+        case SPANK_EMPTY:
+            start_all(s);
+            break;
+        case SPANK_BEGUN:               /* the launch has arrived; how long plugins take is theirs */
+            if (!s->started_said) {
+                s->started_said = true;
+                report(s, WIRE__REPORT__KIND__STARTED, 0, NULL);
+            }
+            break;
+        case SPANK_TASK:
+            if (s->phase == PHASE_PLUGINS && news.local < s->count && s->tasks[news.local].pid <= 0)
+                take_task(s, news.local, &news.parts);
+            else
+                parts_close(&news.parts);       /* called off: they find the gate shut */
+            break;
+        case SPANK_ALL:
+            if (s->phase != PHASE_PLUGINS)
+                break;
+            s->phase = PHASE_RUN;
+            start_done(s, 0, NULL);
+            spank_host_go(s->plugins);
+            break;
+        case SPANK_SAID:
+            if (s->said.len < SAID_MAX)
+                str_add(&s->said, news.text);
+            break;
+        case SPANK_FAILED:
+            plugins_failed(s, news.text);
+            break;
+        case SPANK_NOTHING:
+            break;
+        }
+    plugins_say(s);
+}
+
+static void plugins_reaped(struct supervisor *s, int status)
+{
+    char text[300];
+    const char *why = spank_host_reaped(s->plugins, status, text, sizeof text);
+
+    plugins_news(s);                    /* its last words */
+    if (why && s->phase != PHASE_PLUGINS && s->said.len < SAID_MAX)
+        str_addf(&s->said, "slurmstepd: error: %s\n", why);
+    plugins_failed(s, why ? why : "SPANK plugins: the process that holds them has ended too early");
+    plugins_say(s);
 }
 
 static void read_word(struct supervisor *s, uint32_t local)
@@ -666,6 +867,10 @@ static bool reap(struct supervisor *s)
     pid_t pid;
 
     while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
+        if (pid == spank_host_pid(s->plugins)) {    /* what plugins use is not the job's */
+            plugins_reaped(s, status);
+            continue;
+        }
         add_usage(s, &used);
         for (uint32_t i = 0; i < s->count; i++)
             if (s->tasks[i].running && s->tasks[i].pid == pid) {
@@ -706,25 +911,33 @@ static void advance(struct supervisor *s, int64_t now)
             start_failed(s, taskio_fault(s->io), 1 << 8);
             s->phase = PHASE_RUN;
         } else if (taskio_state(s->io) != TASKIO_CONNECTING) {
-            start_all(s);
+            start_with_plugins(s);
             limit_take(s);
         }
         empty = reap(s);
     }
+    if (s->phase == PHASE_PLUGINS && s->kill_now)
+        plugins_failed(s, "ended while SPANK plugins prepared it");
     if (s->phase == PHASE_RUN && s->limit_at_ms && now >= s->limit_at_ms && s->running)
         time_is_up(s);
     if (s->phase == PHASE_RUN && s->running == 0 && s->words == 0) {
         if ((s->oom_kills = container_oom_kills()))
             say_oom(s);
+        plugins_say(s);
+        spank_host_finish(s->plugins, now, s->kill_now);
         report(s, WIRE__REPORT__KIND__ENDED, s->failed ? s->fail_status : s->status, s->text);
         s->phase = PHASE_EMPTYING;
         s->sweep_at_ms = now;
         s->sweep_ms = SWEEP_FIRST_MS;
     }
+    if (now >= spank_host_deadline(s->plugins))
+        spank_host_kill(s->plugins);
     if (s->phase == PHASE_EMPTYING) {
         empty = empty && container_is_empty();
         if (!empty) {
             sweep(s, now);
+            if (s->plugins && !spank_host_pid(s->plugins))
+                spank_host_orphans();       /* a box that only tasks enter does not have them */
             empty = reap(s) && container_is_empty();
         }
         if (empty) {
@@ -813,6 +1026,8 @@ static int timeout_of(const struct supervisor *s, int64_t now)
         at = s->sweep_at_ms < at ? s->sweep_at_ms : at;
     if (s->phase == PHASE_RUN && s->limit_at_ms && s->limit_at_ms < at)
         at = s->limit_at_ms;
+    if (spank_host_deadline(s->plugins) < at)
+        at = spank_host_deadline(s->plugins);
     if (s->phase == PHASE_GONE && s->pending_count == 0 && s->exit_at_ms < at)
         at = s->exit_at_ms;
     if (s->phase == PHASE_GONE && s->agent.fd < 0 && now + LOOK_MS < at)
@@ -837,7 +1052,7 @@ static bool finished(struct supervisor *s, int64_t now)
 
 static void loop(struct supervisor *s)
 {
-    size_t room = 3 + TASKIO_POLL_ROOM(s->count) + s->count;
+    size_t room = 4 + TASKIO_POLL_ROOM(s->count) + s->count;
     struct pollfd *fds = mem_array(room, sizeof *fds);
 
     for (int64_t now = clock_boot_ms(); advance(s, now), !finished(s, now); now = clock_boot_ms()) {
@@ -852,6 +1067,7 @@ static void loop(struct supervisor *s)
         word_n = n;
         for (uint32_t i = 0; i < s->count; i++)
             fds[n++] = (struct pollfd){ .fd = s->tasks[i].word_fd, .events = POLLIN };
+        fds[n++] = (struct pollfd){ .fd = spank_host_fd(s->plugins), .events = POLLIN };
         if (poll(fds, n, timeout_of(s, now)) < 0 && errno != EINTR)
             break;
         while (fds[0].revents && read(s->signal_fd, &info, sizeof info) > 0)
@@ -862,8 +1078,12 @@ static void loop(struct supervisor *s)
             agent_accept(s);
         taskio_handle(s->io, fds + 3, io_n, clock_boot_ms());
         for (uint32_t i = 0; i < s->count; i++)
-            if (fds[word_n + i].fd >= 0 && fds[word_n + i].revents)
+            if (fds[word_n + i].fd >= 0 && fds[word_n + i].revents && fds[word_n + i].fd == s->tasks[i].word_fd)
                 read_word(s, i);
+        if (fds[n - 1].fd >= 0 && fds[n - 1].revents)
+            plugins_news(s);
+        else if (s->said.len)
+            plugins_say(s);
     }
     free(fds);
 }
@@ -875,6 +1095,7 @@ int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
     int rc;
 
     s.agent.fd = -1;
+    str_init(&s.said);
     if (agent_fd >= 0)
         link_open(&s.agent, agent_fd, channel_local());
     if ((rc = open_all(&s, &err)) < 0) {
@@ -893,6 +1114,8 @@ int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
     loop(&s);
     taskio_destroy(s.io);
     link_close(&s.agent);
+    spank_host_free(s.plugins);
+    str_fini(&s.said);
     free(s.tasks);
     wire__step_order__free_unpacked(take_order, NULL);
     return 0;

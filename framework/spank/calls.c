@@ -129,7 +129,7 @@ static spank_err_t answer_task(const struct spank_handle *h, const struct spank_
         *va_arg(args, int *) = (int)f->task;
         return ESPANK_SUCCESS;
     case S_TASK_GLOBAL_ID:
-        *va_arg(args, uint32_t *) = f->first_task + f->task;
+        *va_arg(args, uint32_t *) = f->globals[f->task];
         return ESPANK_SUCCESS;
     case S_TASK_PID:
         *va_arg(args, pid_t *) = f->task_pid;
@@ -156,15 +156,19 @@ static spank_err_t answer_id(const struct spank_facts *f, spank_item_t item, va_
     if (rc != ESPANK_SUCCESS)
         return rc;
     if (item == S_JOB_GLOBAL_TO_LOCAL_ID) {
-        if (id < f->first_task || id - f->first_task >= f->local_tasks)
+        uint32_t local = 0;
+
+        while (local < f->local_tasks && f->globals[local] != id)
+            local++;
+        if (local == f->local_tasks)
             return ESPANK_NOEXIST;
-        *out = id - f->first_task;
+        *out = local;
     } else if (item == S_JOB_PID_TO_LOCAL_ID) {
         *out = id;
     } else {
         if (id >= f->local_tasks)
             return ESPANK_NOEXIST;
-        *out = f->first_task + id;
+        *out = f->globals[id];
     }
     return ESPANK_SUCCESS;
 }

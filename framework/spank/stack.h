@@ -34,8 +34,8 @@ struct spank_facts {
     const char *job_cores, *step_cores;
     uint64_t job_mem_mib, step_mem_mib;
     char   **argv; int argc;
-    /* tasks of this node: local task i is global first_task + i; pids NULL: not forked yet */
-    uint32_t first_task;
+    /* tasks of this node: their numbers in the step; pids NULL: not forked yet */
+    const uint32_t *globals;
     const pid_t *pids; uint32_t pid_count;
     /* of the task that a task hook is about */
     uint32_t task; pid_t task_pid; int task_status;

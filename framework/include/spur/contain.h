@@ -89,6 +89,9 @@ struct spur_contain_ops {
     /* Could a box be made here? 0, or a code with a sentence for the site. Optional: always. */
     int  (*ready)(void *self, struct spur_error *err);
     int  (*status)(void *self, char *buf, size_t len);  /* one line for people: what is used, and where; 0 or a code. Optional. */
+    /* A child of the supervisor that helps it and is none of the step's: from now on neither it nor what comes of it is signalled, killed or counted. Optional: a box
+     * that only `enter` puts processes into never has it. */
+    void (*spare)(void *self, void *box, pid_t pid);
 };
 
 #ifdef __cplusplus

@@ -16,7 +16,14 @@
 
 #define STOP_ROUNDS 20          /* walks until a step that forks as fast as it can stands still */
 
-struct box { pid_t root; uint64_t rss_max; };
+struct box { pid_t root, spared; uint64_t rss_max; };
+
+static void below(const struct box *b, struct pids *all)
+{
+    pids_below(b->root, all);
+    if (b->spared)
+        pids_without(all, b->spared);
+}
 
 static int process_open(const struct spur_host *host, const struct spur_conf *conf, void **self, struct spur_error *err)
 {
@@ -75,7 +82,7 @@ static size_t process_signal(void *self, void *box, int signal)
     size_t n;
 
     (void)self;
-    pids_below(((struct box *)box)->root, &all);
+    below(box, &all);
     pids_signal(&all, signal);
     n = all.count;
     pids_fini(&all);
@@ -90,7 +97,7 @@ static size_t process_kill(void *self, void *box)
     (void)self;
     for (int round = 0; round < STOP_ROUNDS; round++) {
         all.count = 0;
-        pids_below(((struct box *)box)->root, &all);
+        below(box, &all);
         pids_signal(&all, SIGSTOP);
         if (all.count <= before)
             break;
@@ -108,7 +115,7 @@ static size_t process_count(void *self, void *box, pid_t *list, size_t room)
     size_t n;
 
     (void)self;
-    pids_below(((struct box *)box)->root, &all);
+    below(box, &all);
     n = all.count;
     for (size_t i = 0; i < n && i < room; i++)
         list[i] = all.list[i];
@@ -131,7 +138,7 @@ static int process_figures(void *self, void *box, struct spur_contain_figures *o
 
     (void)self;
     (void)err;
-    pids_below(b->root, &all);
+    below(b, &all);
     pids_figures(&all, out);
     pids_fini(&all);
     if (out->rss_bytes > b->rss_max)
@@ -156,6 +163,12 @@ static void process_destroy(void *self, void *box)
     free(box);
 }
 
+static void process_spare(void *self, void *box, pid_t pid)
+{
+    (void)self;
+    ((struct box *)box)->spared = pid;
+}
+
 static uint32_t process_can(void *self)
 {
     (void)self;
@@ -171,7 +184,8 @@ static int process_status(void *self, char *buf, size_t len)
 
 static const struct spur_contain_ops process_ops = {
     .size = sizeof process_ops, .create = process_create, .enter = process_enter, .signal = process_signal, .kill = process_kill, .count = process_count,
-    .destroy = process_destroy, .freeze = process_freeze, .figures = process_figures, .reclaim = process_reclaim, .can = process_can, .status = process_status };
+    .destroy = process_destroy, .freeze = process_freeze, .figures = process_figures, .reclaim = process_reclaim, .can = process_can, .status = process_status,
+    .spare = process_spare };
 
 SPUR_PLUGIN(contain, process, .about = "the tree of processes below each supervisor", .stands_for = "linuxproc pgid",
             .ops = &process_ops, .open = process_open, .reload = process_reload, .close = free);

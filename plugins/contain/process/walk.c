@@ -143,6 +143,25 @@ void pids_below(pid_t root, struct pids *out)
         add_children(out->list[i], out);
 }
 
+void pids_without(struct pids *p, pid_t root)
+{
+    struct pids theirs = { 0 };
+    size_t kept = 0;
+
+    pids_add(&theirs, root);
+    pids_below(root, &theirs);
+    for (size_t i = 0; i < p->count; i++) {
+        size_t k = 0;
+
+        while (k < theirs.count && theirs.list[k] != p->list[i])
+            k++;
+        if (k == theirs.count)
+            p->list[kept++] = p->list[i];
+    }
+    p->count = kept;
+    pids_fini(&theirs);
+}
+
 bool pids_read(const char *path, struct pids *out)
 {
     FILE *f = fopen(path, "re");

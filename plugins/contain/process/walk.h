@@ -16,6 +16,8 @@ void   pids_add(struct pids *p, pid_t pid);
 void   pids_fini(struct pids *p);
 /* Everything that came of `root` and is alive, not root itself. */
 void   pids_below(pid_t root, struct pids *out);
+/* Takes `root` and everything below it out of the list. */
+void   pids_without(struct pids *p, pid_t root);
 /* Numbers, one a line, as in cgroup.procs. False: it cannot be read. */
 bool   pids_read(const char *path, struct pids *out);
 /* Adds what /proc says of these processes to `out`. */
