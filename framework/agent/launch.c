@@ -103,6 +103,8 @@ static int join_mesh(struct identity *n, struct agent_step *s, const Wire__Crede
     job.node_count = (uint32_t)c->n_nodes;
     job.rows = n->agent->mesh ? rows : NULL;
     job.row_size = sizeof *rows;
+    job.blob = c->has_fabric ? c->fabric.data : NULL;
+    job.blob_len = c->has_fabric ? c->fabric.len : 0;
     job.flags = c->alone ? SPUR_SWITCH_JOB_ALONE : 0;
     rc = ops->job_join(n->agent->sw->self, &job, &env, err);
     free(nodes);

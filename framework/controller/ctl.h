@@ -73,6 +73,7 @@ struct ctl {
     struct names   *names;
     struct waits   *waits;
     struct hooks   *hooks;
+    struct table    fabric;             /* job_id -> what it holds of the switch plugin's; fabric.c */
     struct mesh    *mesh;               /* NULL: the switch plugin has none */
     struct query   *waiting;            /* reads that wait for an entry */
     struct table    watches;            /* job id -> struct watch* */
@@ -208,6 +209,15 @@ void nodes_configure(struct ctl *c);            /* a changed configuration goes 
 void ctl_config_texts(const struct ctl *c, Wire__ConfigFiles *out);     /* the configuration of the log; texts are borrowed from the state */
 void nodes_watch(struct ctl *c);                /* an election, a changed configuration: silence is counted from now */
 void nodes_leave(struct ctl *c);                /* this controller leads no more: agents are told who does, and go there */
+
+/* fabric.c: what the switch plugin allots to jobs. */
+void fabric_allot(struct ctl *c, struct decisions *d, struct arena *a);     /* starts that get nothing are taken out of the decisions */
+void fabric_refused(struct ctl *c, uint32_t job_id, const char *hex);       /* the start was not taken after all */
+void fabric_started(struct ctl *c, const struct job *j);
+void fabric_gone(struct ctl *c, uint32_t job_id);
+void fabric_lead(struct ctl *c);
+void fabric_follow(struct ctl *c);
+size_t fabric_blob(const char *hex, uint8_t blob[1024]);                    /* bytes; 0: none */
 
 /* mesh.c: keys and addresses of the switch plugin's mesh, carried from each node to all others. */
 void mesh_create(struct ctl *c);

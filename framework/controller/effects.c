@@ -118,7 +118,7 @@ static void effect_send(struct ctl *c, const struct job *j, const struct step *s
     Wire__Launch l = WIRE__LAUNCH__INIT;
     Wire__Credential cred = WIRE__CREDENTIAL__INIT;
     struct spur_error err = { 0 };
-    uint8_t signature[64];
+    uint8_t signature[64], fabric[1024];
     struct arena a;
 
     if (!agent)
@@ -163,6 +163,9 @@ static void effect_send(struct ctl *c, const struct job *j, const struct step *s
     cred.nodes = arena_alloc(&a, (count + 1) * sizeof *cred.nodes);
     for (uint32_t i = 0; i < count; i++)
         cred.nodes[i] = effect_alloc(c, &allocs[i], &a);
+    cred.fabric.len = fabric_blob(j->fabric, fabric);
+    cred.fabric.data = fabric;
+    cred.has_fabric = cred.fabric.len != 0;
     cred.has_alone = cred.alone = 1;
     for (uint32_t i = 0; i < count; i++)
         cred.alone = cred.alone && allocs[i].node != NODE_REMOVED && c->state->nodes[allocs[i].node].exclusive_job == j->job_id;
@@ -359,6 +362,7 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
         switch (e->kind) {
         case EV_JOB_STARTED:
             if (j) {
+                fabric_started(c, j);
                 mesh_job(c, j, true);       /* its nodes know each other before its first task asks */
                 effect_start(c, j);
             }
@@ -378,8 +382,10 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             alarm_set(c, (config_number(c->state->config, CONF_MinJobAge) + 1) * 1000, ALARM_PURGE, 0);
             /* fall through */
         case EV_JOB_GONE:
-            if (e->kind == EV_JOB_GONE)
+            if (e->kind == EV_JOB_GONE) {
                 watch_forget(c, e->job_id);
+                fabric_gone(c, e->job_id);
+            }
             mesh_job(c, j, false);
             waits_event(c, e->job_id);
             if (j && j->array_job_id && j->array_job_id != j->job_id)
@@ -407,6 +413,7 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             break;
         case EV_JOB_REQUEUED:
             watch_forget(c, e->job_id);
+            fabric_gone(c, e->job_id);
             mesh_job(c, NULL, false);
             /* fall through */
         case EV_JOB_SUBMITTED:

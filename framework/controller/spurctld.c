@@ -177,16 +177,19 @@ void ctl_plan_soon(struct ctl *c)
         uv_idle_start(&c->again, idle_nothing);     /* the loop does not sleep before the prepare handle has run */
 }
 
+struct planned { uint32_t job_id; const char *fabric; };     /* one operation of a pass; the last has no job */
+
 static void plan_answered(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
 {
-    uint32_t *jobs = arg;
+    const struct planned *p = arg;
 
     (void)err;
-    if (!c->is_live)            /* decided as leader, answered when another leads: he decides anew */
-        return;
-    for (size_t i = 0; jobs[i]; i++)
-        if (!results || (i < n && results[i].code < 0))
-            plan_refused(c->plan, c->state, jobs[i]);
+    for (size_t i = 0; p[i].job_id; i++)
+        if (!results || (i < n && results[i].code < 0)) {
+            fabric_refused(c, p[i].job_id, p[i].fabric);
+            if (c->is_live)     /* decided as leader, answered when another leads: he decides anew */
+                plan_refused(c->plan, c->state, p[i].job_id);
+        }
 }
 
 static void plan_wake(uv_timer_t *timer) { ctl_plan_soon(timer->data); }
@@ -202,12 +205,14 @@ void ctl_plan(struct ctl *c)
     arena_init(&a, 0);
     c->passes++;
     plan_pass(c->plan, c->state, &c->plugins, now, ctl_cluster_ms(c), (struct plan_budget){ PLAN_PLACEMENTS }, &a, &d);
+    fabric_allot(c, &d, &a);
     if (d.op_count) {
-        uint32_t *jobs = arena_alloc(&a, (d.op_count + 1) * sizeof *jobs);
+        struct planned *planned = arena_alloc(&a, (d.op_count + 1) * sizeof *planned);
 
         for (size_t i = 0; i < d.op_count; i++)
-            jobs[i] = d.ops[i]->start ? d.ops[i]->start->job_id : d.ops[i]->cancel ? d.ops[i]->cancel->job_id : UINT32_MAX;
-        propose(c, d.ops, d.op_count, NULL, &a, plan_answered, jobs);
+            planned[i] = (struct planned){ d.ops[i]->start ? d.ops[i]->start->job_id : d.ops[i]->cancel ? d.ops[i]->cancel->job_id : UINT32_MAX,
+                                           d.ops[i]->start ? d.ops[i]->start->fabric : NULL };
+        propose(c, d.ops, d.op_count, NULL, &a, plan_answered, planned);
     } else {
         arena_fini(&a);
     }
@@ -296,6 +301,7 @@ static void ctl_lead(struct ctl *c)
         plan_events(c->plan, c->state, NULL, 0);
         joins_changed(c);
         nodes_watch(c);
+        fabric_lead(c);
         for (size_t i = 0; (j = table_next(&c->state->jobs, &i)); )
             watch_limit(c, j);
         effects_reemit(c);
@@ -314,6 +320,7 @@ static void ctl_follow(struct ctl *c)
     uv_timer_stop(&c->plan_timer);
     alarms_clear(c);
     watch_forget_all(c);
+    fabric_follow(c);
     nodes_leave(c);
     waits_move(c);
     plan_destroy(c->plan);
@@ -614,6 +621,7 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     c->plan = plan_create();
     table_init(&c->conns);
     table_init(&c->watches);
+    table_init(&c->fabric);
     alarms_create(c);
     group_create(c);
     fetch_create(c);
@@ -650,6 +658,8 @@ static void ctl_free(struct ctl *c)
     waits_destroy(c);
     mesh_destroy(c);
     hooks_destroy(c);
+    fabric_follow(c);
+    table_fini(&c->fabric);
     names_destroy(c);
     blobs_destroy(c);
     plan_destroy(c->plan);

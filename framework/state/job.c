@@ -156,6 +156,7 @@ void job_destroy(struct state *s, struct job *j)
     share_drop(s, j->partition);
     free(j->why_there);
     free(j->leaves);
+    free(j->fabric);
     free(j->failed_node);
     free(j->nodes);
     free(j);
@@ -290,7 +291,7 @@ struct job *job_clone(struct state *s, const struct job *j, uint32_t job_id)
     c->seq = seq;
     c->array = NULL;
     c->name_next = c->name_prev = NULL;
-    c->advice_text = c->sched_nodes = c->why_there = c->leaves = c->failed_node = c->nodes = NULL;
+    c->advice_text = c->sched_nodes = c->why_there = c->leaves = c->fabric = c->failed_node = c->nodes = NULL;
     c->allocs = NULL;
     c->alloc_count = 0;
     c->steps = NULL;

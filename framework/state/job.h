@@ -164,6 +164,7 @@ struct job {
     int64_t  suspend_wall_s, suspend_cluster_ms, suspended_ms;      /* since when; how long in all before that */
     int32_t  exit_status, derived_status;
     char    *why_there, *failed_node;
+    char    *fabric;                /* what the switch plugin allotted, in hex; NULL: nothing */
     char    *leaves;                /* leaf switches it was placed under, ranged; NULL: no topology */
     bool     has_share; uint32_t share_permille;    /* of its GPUs: link bandwidth against the best of the node type */
     char    *nodes;                 /* allocated, ranged; NULL until the first start */

@@ -188,6 +188,7 @@ static void job_again(struct doing *d, struct job *j)
     text_set(&j->nodes, NULL);
     text_set(&j->why_there, NULL);
     text_set(&j->leaves, NULL);
+    text_set(&j->fabric, NULL);
     j->has_share = false;
     text_set(&j->reason_text, j->reason == REASON_JobLaunchFailure ? "launch failed requeued held" : NULL);
     steps_drop(d, j);
@@ -461,6 +462,7 @@ int job_start(struct doing *d, struct job *j, const Wire__OpStart *o, struct nod
         j->priority = o->priority;
     text_set(&j->why_there, o->why);
     text_set(&j->leaves, o->leaves);
+    text_set(&j->fabric, o->fabric);
     j->has_share = o->has_share_permille;
     j->share_permille = o->share_permille;
     j->start_wall_s = s->wall_ms / 1000;

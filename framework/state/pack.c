@@ -340,6 +340,7 @@ Wire__SnapJob *job_pack(const struct state *s, const struct job *j, struct arena
     PUT(m, next_step, j->next_step);
     m->why_there = j->why_there;
     m->leaves = j->leaves;
+    m->fabric = j->fabric;
     m->has_share_permille = j->has_share;
     m->share_permille = j->share_permille;
     m->failed_node = j->failed_node;
@@ -416,6 +417,7 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m, struct arena *ar
     j->next_step = m->next_step;
     j->why_there = mem_copy(m->why_there);
     j->leaves = mem_copy(m->leaves);
+    j->fabric = mem_copy(m->fabric);
     j->has_share = m->has_share_permille;
     j->share_permille = m->share_permille;
     j->failed_node = mem_copy(m->failed_node);

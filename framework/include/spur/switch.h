@@ -5,7 +5,7 @@
  * Node side: node_up when the agent starts, peers when the set changes, job_join before a step of a job starts on the node,
  * job_leave when its last process has gone. Must not block: fabrics that wait set SPUR_CAP_MAY_BLOCK. Mandatory: job_join, job_leave.
  * A host that has a mesh (address, node_up and peers are there) calls node_up, peers, rotate, peer and status on a thread of its pool, one at a time, and
- * job_join and job_leave on the loop's, perhaps beside one of those; allot and release are not called yet. What is handed in is
+ * job_join and job_leave on the loop's, perhaps beside one of those; allot, release and adopt on the loop's too. What is handed in is
  * borrowed until the call returns. A failure is a negative code with a sentence, which reaches the user: a step whose job_join fails does not start.
  */
 #ifndef SPUR_SWITCH_H
@@ -46,7 +46,9 @@ struct spur_switch_env {
 
 struct spur_switch_ops {
     uint32_t size;
-    /* Controller: what the job needs. blob: room for 1024 bytes; *blob_len: bytes written. release gives it back, once for each allot. Optional. */
+    /* Controller that leads: what the job needs, before it starts. blob: room for *blob_len (1024) bytes; *blob_len: bytes written, 0: it needs nothing.
+     * ELATER: nothing is free now, the job waits. job_id is the array's for an array's task. release gives back what the blob says, once for each allot or
+     * adopt; it names the job as far as that is known. Both or none. Optional. */
     int  (*allot)(void *self, const struct spur_switch_job *job, void *blob, size_t *blob_len, struct spur_error *err);
     void (*release)(void *self, const struct spur_switch_job *job);
     /* Node: fills in this node's key and endpoint (address:port; ":port" means: at the node's address; borrowed until the next call). Then the whole set of the others, each time it changes; peer_size: bytes an element. Optional. */
@@ -65,6 +67,8 @@ struct spur_switch_ops {
     int  (*peer)(void *self, uint32_t i, struct spur_switch_peer *out, struct spur_error *err);
     /* since 0.3, optional. Controller and node, on the loop: SPUR_SWITCH_* bits of a cluster with so many nodes; pure, the same everywhere. */
     uint32_t (*traits)(void *self, uint32_t node_count);
+    /* Controller: it leads from now on, and this job holds what the blob says; an instance that has just stopped leading was given all back. */
+    void (*adopt)(void *self, const struct spur_switch_job *job);
 };
 
 #ifdef __cplusplus
