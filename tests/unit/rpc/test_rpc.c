@@ -76,6 +76,7 @@ int main(void)
     srunner_add_suite(sr, suite_client());
     srunner_add_suite(sr, suite_log());
     srunner_add_suite(sr, suite_munge());
+    srunner_add_suite(sr, suite_tokens());
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);
     srunner_free(sr);

@@ -12,6 +12,7 @@ Suite *suite_auth(void);
 Suite *suite_client(void);
 Suite *suite_log(void);
 Suite *suite_munge(void);
+Suite *suite_tokens(void);
 
 /* Proves "user UID" over the transcript with one common key; check wants the same. `wrong` makes its proofs bad. */
 struct fake_auth { uint32_t uid; int role; bool wrong; };
