@@ -49,6 +49,7 @@ Suite *array_suite(void);
 Suite *dependency_suite(void);
 Suite *devices_suite(void);
 Suite *mesh_suite(void);
+Suite *hosts_suite(void);
 Suite *node_suite(void);
 Suite *bind_suite(void);
 Suite *layout_suite(void);
