@@ -59,6 +59,7 @@ static int ask_agent(const struct config_hint *hint, struct arena *a, Wire__Mesh
 static const char *key_short(const ProtobufCBinaryData *key, char out[20])
 {
     out[0] = '\0';
+    snprintf(out, 20, "-");
     for (size_t i = 0; i < 8 && i < key->len; i++)
         snprintf(out + 2 * i, 3, "%02x", key->data[i]);
     return out;

@@ -453,6 +453,8 @@ void joins_forget(struct ctl *c, const char *name)
 
 static Wire__Op *node_down(struct ctl *c, struct arena *a, const char *host)
 {
+    static const char *const keys[] = { "State", "Reason", "MeshKey" }, *const values[] = { "DOWN", "host revoked", "" };
+
     for (uint32_t i = 0; i < c->state->node_count; i++) {
         const struct node *n = &c->state->nodes[i];
         Wire__KeyValue *rows;
@@ -465,13 +467,13 @@ static Wire__Op *node_down(struct ctl *c, struct arena *a, const char *host)
         op->node_update = arena_alloc(a, sizeof *op->node_update);
         wire__op_node_update__init(op->node_update);
         op->node_update->node = arena_copy(a, n->conf->name);
-        op->node_update->n_set = 2;
-        op->node_update->set = arena_alloc(a, 2 * sizeof *op->node_update->set);
-        rows = arena_alloc(a, 2 * sizeof *rows);
-        for (size_t k = 0; k < 2; k++) {
+        op->node_update->n_set = 3;
+        op->node_update->set = arena_alloc(a, 3 * sizeof *op->node_update->set);
+        rows = arena_alloc(a, 3 * sizeof *rows);
+        for (size_t k = 0; k < 3; k++) {
             wire__key_value__init(&rows[k]);
-            rows[k].key = arena_copy(a, k ? "Reason" : "State");
-            rows[k].value = arena_copy(a, k ? "host revoked" : "DOWN");
+            rows[k].key = arena_copy(a, keys[k]);
+            rows[k].value = arena_copy(a, values[k]);
             op->node_update->set[k] = &rows[k];
         }
         return op;

@@ -85,8 +85,10 @@ static Wire__MeshNode *mesh_row(struct ctl *c, const struct node *n, struct aren
         return NULL;
     }
     row->name = n->conf->name;
-    row->has_key = 1;
-    row->key = (ProtobufCBinaryData){ sizeof n->mesh_key, (uint8_t *)(uintptr_t)n->mesh_key };
+    if (!sodium_is_zero(n->mesh_key, sizeof n->mesh_key)) {     /* none: its host was revoked, nobody has it as a peer */
+        row->has_key = 1;
+        row->key = (ProtobufCBinaryData){ sizeof n->mesh_key, (uint8_t *)(uintptr_t)n->mesh_key };
+    }
     str_init(&text);
     if (*end == ':')
         str_addf(&text, strchr(at, ':') ? "[%s]%s" : "%s%s", at, end);
@@ -140,7 +142,8 @@ static uint64_t mesh_hash(const Wire__MeshTable *t)
         const Wire__MeshNode *n = t->nodes[i];
 
         crypto_generichash_update(&h, (const uint8_t *)n->name, strlen(n->name) + 1);
-        crypto_generichash_update(&h, n->key.data, n->key.len);
+        if (n->has_key)
+            crypto_generichash_update(&h, n->key.data, n->key.len);
         if (n->endpoint)
             crypto_generichash_update(&h, (const uint8_t *)n->endpoint, strlen(n->endpoint) + 1);
     }

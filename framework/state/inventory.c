@@ -393,6 +393,12 @@ static int node_set_one(struct doing *d, struct node *n, const char *key, const 
     } else if (word_eq(key, "Weight")) {
         if (!value || !number_u32(value, &n->weight))
             return spur_fail(err, SPUR_EINVAL, "Weight=%.40s is no number", value ? value : "");
+    } else if (word_eq(key, "MeshKey")) {           /* taken away only: a key comes from its node */
+        if (value && *value)
+            return spur_fail(err, SPUR_EDENIED, "MeshKey: a node makes its key itself");
+        memset(n->mesh_key, 0, sizeof n->mesh_key);
+        text_set(&n->mesh_endpoint, NULL);
+        tell(d, EV_MESH_CHANGED, NULL)->node = n->index;
     } else if (word_eq(key, "NodeAddr")) {
         text_set(&n->addr, value);
     } else if (word_eq(key, "NodeHostName")) {
