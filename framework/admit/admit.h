@@ -49,6 +49,9 @@ int  admit_node_update(struct state *s, const Wire__NodeUpdateRequest *r, const 
 int  admit_node_reboot(struct state *s, const Wire__NodeRebootRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_partition_update(struct state *s, const Wire__PartitionUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_step(struct state *s, const Wire__StepRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
+/* A command that wants the nodes of a job or step to dial it: the job's owner and administrators. *job; *step NULL: the batch step, or all nodes of the job. */
+int  admit_dial(struct state *s, const Wire__DialRequest *r, const struct spur_identity *who, struct admitted *out, const struct job **job, const struct step **step,
+                struct spur_error *err);
 int  admit_register(struct state *s, const Wire__RegisterRequest *r, const struct spur_identity *who, struct arena *a, struct admitted *out, Wire__RegisterReply *reply, struct spur_error *err);
 int  admit_report(struct state *s, const Wire__Report *r, const struct spur_identity *who, struct arena *a, struct admitted *out, struct spur_error *err);
 /* May `who` see this job (PrivateData)? */

@@ -155,7 +155,11 @@ void launch_begin(struct agent_step *s, const Wire__Launch *l, Wire__Credential 
 void launch_order_gpus(const struct agent *a, Wire__StepOrder *o);
 void launch_order_free(Wire__StepOrder *o);
 
+/* dial.c: a command wants this node to dial it: its credential is checked, then the step's supervisor does it, or a writer for sbcast. */
+void agent_dial(struct identity *n, const uint8_t *bytes, size_t len);
+
 /* steps.c */
+void step_say(struct agent_step *s, uint16_t type, const ProtobufCMessage *body);       /* to its supervisor, if there is one */
 struct agent_step *step_find(struct identity *n, uint32_t job_id, uint32_t step_id);
 struct agent_step *step_create(struct identity *n, const Wire__Credential *grant);
 void step_linked(struct agent_step *s, int link_fd);        /* a supervisor has been started or found: talk to it */

@@ -487,6 +487,8 @@ static void take_job_nodes(struct identity *n, const struct frame *f, const uint
     wire__job_nodes__free_unpacked(m, NULL);
 }
 
+static void take_dial(struct identity *n, const struct frame *f, const uint8_t *body) { agent_dial(n, body, f->length); }
+
 void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, const uint8_t *body)
 {
     static const struct { uint16_t type; void (*take)(struct identity *, const struct frame *, const uint8_t *); } rows[] = {
@@ -497,6 +499,7 @@ void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, co
         { WIRE__MESSAGE_TYPE__AGENT_HOSTS, take_hosts },
         { WIRE__MESSAGE_TYPE__AGENT_REBOOT, take_reboot },      { WIRE__MESSAGE_TYPE__AGENT_JOB_NODES, take_job_nodes },
         { WIRE__MESSAGE_TYPE__AGENT_MESH, take_mesh },          { WIRE__MESSAGE_TYPE__AGENT_MESH_ROTATE, take_rotate },
+        { WIRE__MESSAGE_TYPE__AGENT_DIAL, take_dial },
     };
     struct identity *n = rpc_user(c);
 

@@ -19,12 +19,14 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/bcast.h"
 #include "agent/environment.h"
 #include "agent/hardware.h"
 #include "agent/pool.h"
 #include "agent/supervisor.h"
 #include "agent/task.h"
 #include "base/str.h"
+#include "wire/credential.h"
 
 #define POOL_FD 3
 #define TITLE_ROOM "                                                "     /* a supervisor writes its step's name over it, for ps */
@@ -170,6 +172,8 @@ static _Noreturn void become_supervisor(int order_fd, int link_fd, char **argv, 
     setsid();
     if (!order || order->version != STEP_PROTOCOL)
         _exit(1);
+    if (!strcmp(order->grant->purpose, CREDENTIAL_PURPOSE_SBCAST))
+        _exit(bcast_run(order));
     show_title(argv, argc, order);
     _exit(supervisor_run(order, link_fd));
 }

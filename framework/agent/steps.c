@@ -149,6 +149,8 @@ static void link_say(struct agent_step *s, uint16_t type, uint64_t seq, const Pr
     link_arm(s->link);
 }
 
+void step_say(struct agent_step *s, uint16_t type, const ProtobufCMessage *body) { link_say(s, type, 0, body); }
+
 static void step_settle(struct agent_step *s);
 
 static void passing_done(void *arg, uint64_t number)

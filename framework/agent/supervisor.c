@@ -31,6 +31,7 @@
 #include "agent/container.h"
 #include "agent/cpus.h"
 #include "agent/environment.h"
+#include "agent/pty.h"
 #include "agent/spank.h"
 #include "agent/supervisor.h"
 #include "agent/task.h"
@@ -519,7 +520,13 @@ static int make_task(const struct supervisor *s, struct start *st, uint32_t loca
     out = path_of(s, step ? step->std_out : or_else(spec ? spec->std_out : NULL, l->job && l->job->has_array_task_id ? "slurm-%A_%a.out" : "slurm-%j.out"),
                   st->work_dir, st->user, local);
     errors = path_of(s, step ? step->std_err : spec ? spec->std_err : NULL, st->work_dir, st->user, local);
-    if (has_srun) {
+    if (has_srun && step && step->pty) {
+        p.is_pty = et.global == 0;
+        if (p.is_pty)
+            rc = pty_open(o->grant->uid, step->pty_rows, step->pty_columns, &out_mine, &p.in_fd, err);
+        if (out_mine >= 0)
+            in_mine = fcntl(out_mine, F_DUPFD_CLOEXEC, 0);
+    } else if (has_srun) {
         if (!in && takes_input(o, et.global))
             rc = make_pipe(&in_mine, &p.in_fd, false, err);
         if (rc == 0 && !out)
@@ -967,6 +974,12 @@ static void agent_input(struct supervisor *s)
             if (k)
                 signal_tasks(s, k);
             wire__kill__free_unpacked(k, NULL);
+        } else if (f.type == WIRE__MESSAGE_TYPE__STEP_DIAL) {
+            Wire__Dial *d = wire__dial__unpack(NULL, f.length, body);
+
+            if (d && d->grant)
+                taskio_dial(s->io, d->grant);
+            wire__dial__free_unpacked(d, NULL);
         } else if (f.type == WIRE__MESSAGE_TYPE__STEP_ACK) {
             Wire__ReportAck *a = wire__report_ack__unpack(NULL, f.length, body);
 

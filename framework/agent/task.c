@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/container.h"
+#include "agent/pty.h"
 #include "agent/task.h"
 #include "base/str.h"
 
@@ -90,6 +91,11 @@ static void open_streams(const struct task_plan *p)
 {
     int in, out, err;
 
+    if (p->is_pty) {
+        for (int to = 0; to < 3; to++)
+            place(p->in_fd, to);
+        return;
+    }
     in = p->in_path ? open(p->in_path, O_RDONLY | O_NOCTTY) : p->in_fd >= 0 ? p->in_fd : open("/dev/null", O_RDONLY);
     if (in < 0)
         child_fail("cannot open input file %s: %s", p->in_path ? p->in_path : "/dev/null", strerror(errno));
@@ -267,6 +273,8 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
         close(fd);
     }
     if (container_enter(&err) < 0 || (p->hooks && p->hooks->privileged(p->hooks->arg, p, &err) < 0) || drop_become(&p->drop, &err) < 0)
+        child_fail("%s", err.text);
+    if (p->is_pty && pty_take(p->in_fd, &err) < 0)
         child_fail("%s", err.text);
     umask(p->umask);
     if (p->work_dir && chdir(p->work_dir) < 0) {

@@ -205,6 +205,8 @@ struct peer *nodes_agent(struct ctl *c, uint32_t node);
 void nodes_changed(struct ctl *c, uint32_t node);       /* state of a node */
 void nodes_reboot(struct ctl *c, uint32_t node);        /* it is empty and shall reboot: its agent is told */
 void nodes_reboot_alarm(struct ctl *c, uint32_t node);
+/* dial.c: sattach, sstat and sbcast: the nodes are told to dial the command. The answer to it, or the refusal, is sent. */
+void dial_take(struct ctl *c, uint64_t conn, uint64_t seq, const struct spur_identity *who, const Wire__DialRequest *m, struct arena *a);
 void nodes_configure(struct ctl *c);            /* a changed configuration goes to the agents */
 void ctl_config_texts(const struct ctl *c, Wire__ConfigFiles *out);     /* the configuration of the log; texts are borrowed from the state */
 void nodes_watch(struct ctl *c);                /* an election, a changed configuration: silence is counted from now */

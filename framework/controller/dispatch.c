@@ -669,6 +669,12 @@ static void handle_member_change(struct ctl *c, struct request *r)
     str_fini(&text);
 }
 
+static void handle_dial(struct ctl *c, struct request *r)
+{
+    dial_take(c, r->conn, r->seq, &r->who, r->message, &r->arena);
+    request_free(r);
+}
+
 static void handle_wait(struct ctl *c, struct request *r)
 {
     const Wire__WaitRequest *m = r->message;
@@ -778,7 +784,7 @@ enum whose { LEADER, EACH, HAVING };
     X(NODE_UPDATE, node_update_request, handle_node_update, LEADER) X(NODE_REBOOT, node_reboot_request, handle_node_reboot, LEADER) \
     X(PARTITION_UPDATE, partition_update_request, handle_partition_update, LEADER) \
     X(STEP_CREATE, step_request, handle_step_create, LEADER) X(RECONFIGURE, empty, handle_reconfigure, LEADER) X(SHUTDOWN, empty, handle_shutdown, HAVING) \
-    X(WAIT, wait_request, handle_wait, LEADER) X(CONFIG_FILES, empty, handle_config_files, HAVING) X(SCRIPT, script_request, handle_script, LEADER) \
+    X(DIAL, dial_request, handle_dial, LEADER) X(WAIT, wait_request, handle_wait, LEADER) X(CONFIG_FILES, empty, handle_config_files, HAVING) X(SCRIPT, script_request, handle_script, LEADER) \
     X(VOUCH, vouch_request, NULL, EACH) X(BLOB, blob_request, handle_blob, HAVING) X(JOIN, join_request, handle_join, LEADER) X(MEMBERS, empty, handle_members, HAVING) X(MEMBER_CHANGE, member_change_request, handle_member_change, HAVING) \
     X(REGISTER, register_request, handle_register, LEADER) X(HEARTBEAT, heartbeat, handle_heartbeat, LEADER) X(REPORT, report, handle_report, LEADER) \
     X(JOBS, jobs_request, NULL, HAVING) X(NODES, nodes_request, NULL, HAVING) X(PARTITIONS, empty, NULL, HAVING) X(CONFIG, empty, NULL, HAVING) \

@@ -22,6 +22,7 @@
 #define CREDENTIAL_PURPOSE_IO      "spur-io-1"          /* reads and writes the streams of one step */
 #define CREDENTIAL_PURPOSE_SBCAST  "spur-sbcast-1"      /* writes a file on the nodes of one job */
 #define CREDENTIAL_PURPOSE_SATTACH "spur-sattach-1"     /* joins the streams of a step that runs already */
+#define CREDENTIAL_PURPOSE_SSTAT   "spur-sstat-1"       /* reads the figures of a step */
 #define CREDENTIAL_PURPOSE_USER    "spur-user-1"        /* a user's own token for programs (scontrol token) */
 #define CREDENTIAL_MAX (1u << 20)       /* packed bytes; more is refused */
 
