@@ -27,6 +27,20 @@ need() {
     rm -f "$said"
 }
 
+# want KIND...: the same for packages that may stay away: one that cannot be had is named, and its test is skipped.
+want() {
+    local kind name
+    [ "$(id -u)" = 0 ] || return 0
+    export DEBIAN_FRONTEND=noninteractive
+    while read -r kind name; do
+        case " $* " in *" $kind "*) ;; *) continue ;; esac
+        dpkg-query -W -f '${Status}\n' "$name" 2>/dev/null | grep -q '^install ok installed$' && continue
+        say "installing package: $name"
+        timeout 300 apt-get install -y --no-install-recommends "$name" >/dev/null 2>&1 </dev/null || say "$name cannot be had: its test will be skipped"
+    done < <(grep -v '^#' "$top/etc/packages")
+    return 0
+}
+
 # configure_in DIR ARGS...: autoreconf where there is no configure yet, then configure in a build folder beside the source.
 configure_in() {
     local dir=$1
