@@ -91,6 +91,8 @@ int request_take_mem_bind(void *request, const char *value, enum option_source f
     if (membind_parse(value, &b, err) < 0)
         return spur_context(err, "Invalid --mem-bind argument");
     membind_fini(&b);
+    if (!(r->as & REQUEST_SRUN) && b.kind != MEMBIND_NONE)
+        return spur_fail(err, SPUR_EUNSUPPORTED, "not supported yet: --mem-bind=%.80s of a whole job; srun --mem-bind binds the tasks of a step", value);
     r->mem_bind = value;
     return 0;
 }

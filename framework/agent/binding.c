@@ -86,13 +86,32 @@ static char *line_of(const Wire__StepOrder *order, const struct bind *b, uint32_
     return str_take(&out);
 }
 
-void binding_init(struct binding *b, const Wire__StepOrder *order)
+/* The cores that each task is bound to, of `bits` bits; NULL when they are bound to none. */
+static struct bitmap *task_cores(const Wire__StepOrder *order, const struct cpus *cpus, uint32_t tasks, size_t bits)
+{
+    struct bitmap *out;
+
+    if (!cpus || !bits || cpus->count != tasks || !tasks || !cpus->tasks[0].bound)
+        return NULL;
+    out = mem_array(tasks, sizeof *out);
+    for (uint32_t t = 0; t < tasks; t++) {
+        bitmap_init(&out[t], bits);
+        for (size_t c = 0; c < order->n_cores && c < bits; c++)
+            for (size_t k = 0; k < order->cores[c]->n_pus; k++)
+                if (bitmap_test(&cpus->tasks[t].mask, order->cores[c]->pus[k]))
+                    bitmap_set(&out[t], c);
+    }
+    return out;
+}
+
+void binding_init(struct binding *b, const Wire__StepOrder *order, const struct cpus *cpus)
 {
     const Wire__NodeAlloc *alloc = order_alloc(order);
     uint64_t all = order_gpu_mask(order);
     struct bitmap near[64], cores = { .bits = alloc ? alloc->n_cores * 64 : 0, .words = alloc ? alloc->cores : NULL };
     struct bind_device devices[64];
     struct bind_node node = { .devices = devices, .cores = cores.bits ? &cores : NULL, .tasks = order_local_tasks(order) };
+    struct bitmap *bound = task_cores(order, cpus, node.tasks, cores.bits);
     struct bind how;
     uint8_t *notes;
 
@@ -120,11 +139,15 @@ void binding_init(struct binding *b, const Wire__StepOrder *order)
     b->masks = mem_array(node.tasks + 1, sizeof *b->masks);
     b->lines = mem_array(node.tasks + 1, sizeof *b->lines);
     notes = mem_alloc(node.tasks + 1);
+    node.task_cores = bound;
     bind_tasks(&how, &node, b->masks, notes);
     for (uint32_t t = 0; t < node.tasks; t++)
         b->lines[t] = all ? line_of(order, &how, t, b->masks[t], all, notes[t]) : NULL;
     for (uint32_t i = 0; i < 64; i++)
         bitmap_fini(&near[i]);
+    for (uint32_t t = 0; bound && t < node.tasks; t++)
+        bitmap_fini(&bound[t]);
+    free(bound);
     bind_fini(&how);
     free(notes);
 }

@@ -3,6 +3,7 @@
 #ifndef AGENT_BINDING_H
 #define AGENT_BINDING_H
 
+#include "agent/cpus.h"
 #include "wire/spur.pb-c.h"
 
 struct binding {
@@ -11,8 +12,8 @@ struct binding {
     uint32_t  tasks;
 };
 
-/* For the tasks of the order on this node; a batch script has all devices of the job here. */
-void binding_init(struct binding *b, const Wire__StepOrder *order);
+/* For the tasks of the order on this node; a batch script has all devices of the job here. cpus: what the tasks are bound to; NULL: nothing. */
+void binding_init(struct binding *b, const Wire__StepOrder *order, const struct cpus *cpus);
 void binding_fini(struct binding *b);
 
 #endif

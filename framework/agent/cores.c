@@ -111,8 +111,10 @@ struct cores *cores_read(const char *lines)
         c->first[core++] = at;
         while (*p == ' ') {
             p++;
-            if (!number_at(&p, &pu) || pu > UINT32_MAX)
-                break;
+            if (!number_at(&p, &pu) || pu > UINT32_MAX) {
+                free(c);
+                return NULL;
+            }
             c->pu[at++] = (uint32_t)pu;
         }
         if (*p != '\n')

@@ -406,6 +406,7 @@ struct start {          /* what all tasks of the node share */
     struct environment env;
     struct binding binding;
     struct cpus cpus;
+    struct spur_error unbound;          /* why tasks cannot be bound as srun asked; code 0: they can */
     gid_t *groups;
     const char *work_dir, *user;
     char *script;
@@ -426,7 +427,8 @@ static void start_init(struct supervisor *s, struct start *st)
     environment_carry(&st->env, l->env.data, l->env.len);
     environment_login(&st->env, o->grant->uid, o->grant->user);
     environment_job(&st->env, o);
-    binding_init(&st->binding, o);
+    cpus_init(&st->cpus, o, &st->unbound);
+    binding_init(&st->binding, o, &st->cpus);       /* devices near to the CPUs of each task */
     st->user = or_else(o->grant->user, environment_get(&st->env, "USER"));
     st->groups = mem_array(o->grant->n_groups + 1, sizeof *st->groups);
     for (size_t i = 0; i < o->grant->n_groups; i++)
@@ -642,7 +644,10 @@ static void start_done(struct supervisor *s, int rc, const struct spur_error *er
 
 static int start_check(struct supervisor *s, struct start *st, struct spur_error *err)
 {
-    int rc = cpus_init(&st->cpus, s->order, err);
+    int rc = st->unbound.code;
+
+    if (rc < 0)
+        *err = st->unbound;
 
     if (rc == 0 && order_is_batch(s->order))
         rc = write_script(s, err);
@@ -693,11 +698,9 @@ static void plugins_close(void *arg)
 static struct environment *plugins_begin(void *arg, char ***argv)
 {
     struct supervisor *s = arg;
-    struct spur_error err = { 0 };
 
     s->start = mem_alloc(sizeof *s->start);
     start_init(s, s->start);
-    cpus_init(&s->start->cpus, s->order, &err);     /* the supervisor does the same, and says what is wrong */
     *argv = s->start->argv;
     return &s->start->env;
 }

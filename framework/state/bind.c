@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bind.c - binds tasks to devices as Slurm's manual of --tres-bind says.
  *
- * Tasks are not bound to cores, so a task's cores are taken to be its share of the step's, in order: the same numbers that block
+ * The cores of a task that is not bound to any are taken to be its share of the step's, in order: the same numbers that block
  * distribution gives. A device without near cores is near to everything. Where the manual leaves a task without a device, or with one that is not the
  * step's, the next best of the step is taken and a note says so: a program that finds no device would only fail later and say less.
  */
@@ -114,6 +114,8 @@ static bool is_near(const struct bind_node *n, const struct bind_device *d, uint
 {
     size_t cores = n->cores ? bitmap_count(n->cores) : 0, first, last, nth = 0;
 
+    if (n->task_cores && d->cores && cores)
+        return bitmap_overlap(&n->task_cores[task], d->cores);
     if (!d->cores || !cores)
         return true;
     first = cores * task / n->tasks;

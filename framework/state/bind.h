@@ -27,10 +27,11 @@ void bind_fini(struct bind *b);
 
 /* cores: near to it, NULL: any. mbps: to each other device by index, NULL: not known; a task with several gets such as are joined. */
 struct bind_device { uint32_t index; const struct bitmap *cores; const uint32_t *mbps; };
-/* One node of a step. Cores of task t: the t-th share of `cores` (NULL: none known), in order. */
+/* One node of a step. Cores of task t: those it is bound to, else the t-th share of `cores` (NULL: none known), in order. */
 struct bind_node {
     const struct bind_device *devices; uint32_t device_count;       /* the step's, by index */
     const struct bitmap *cores;
+    const struct bitmap *task_cores;        /* a task; of as many bits as `cores`; NULL: tasks are not bound */
     uint32_t tasks;                 /* on this node */
 };
 /* Devices of each task into out[node->tasks], by index. Never one that the step does not have, and never none while the step has one.

@@ -25,6 +25,7 @@ int main(int argc, char **argv)
     suite_add_tcase(s, case_drop());
     suite_add_tcase(s, case_launch());
     suite_add_tcase(s, case_step());
+    suite_add_tcase(s, case_cpus());
     r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
     failed = srunner_ntests_failed(r);

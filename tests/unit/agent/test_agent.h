@@ -6,6 +6,7 @@
 
 TCase *case_launch(void);
 TCase *case_step(void);
+TCase *case_cpus(void);
 TCase *case_environment(void);
 TCase *case_spool(void);
 TCase *case_container(void);

@@ -241,7 +241,7 @@ START_TEST(tasks_are_bound_to_gpus)
         x.row[0] = &x.rows[0];
         x.l.step_nodes = x.row;
         x.l.n_step_nodes = 1;
-        binding_init(&b, &x.o);
+        binding_init(&b, &x.o, NULL);
         ck_assert_uint_eq(b.tasks, table[i].tasks);
         for (uint32_t t = 0; t < b.tasks; t++) {
             struct environment e;

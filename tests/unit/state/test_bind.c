@@ -139,6 +139,42 @@ START_TEST(pairs_that_are_joined)
 }
 END_TEST
 
+/* Tasks that are bound to the sockets in turn get the device of their own socket. */
+START_TEST(near_to_what_it_is_bound_to)
+{
+    struct bitmap cores, near[2], of_task[4];
+    struct bind_device devices[2] = { { .index = 0, .cores = &near[0] }, { .index = 1, .cores = &near[1] } };
+    struct bind_node node = { .devices = devices, .device_count = 2, .cores = &cores, .tasks = 4 };
+    struct bind b = { .kind = BIND_CLOSEST };
+    uint64_t masks[4];
+    uint8_t notes[4];
+
+    bitmap_init(&cores, 8);
+    bitmap_fill(&cores);
+    for (uint32_t i = 0; i < 2; i++) {
+        bitmap_init(&near[i], 8);
+        bitmap_set_range(&near[i], 4 * i, 4 * i + 3);
+    }
+    for (uint32_t t = 0; t < 4; t++) {
+        bitmap_init(&of_task[t], 8);
+        bitmap_set(&of_task[t], t % 2 * 4 + t / 2);
+    }
+    bind_tasks(&b, &node, masks, notes);
+    for (uint32_t t = 0; t < 4; t++)
+        ck_assert_uint_eq(masks[t], t < 2 ? 1 : 2);
+    node.task_cores = of_task;
+    bind_tasks(&b, &node, masks, notes);
+    for (uint32_t t = 0; t < 4; t++) {
+        ck_assert_uint_eq(masks[t], t % 2 ? 2 : 1);
+        ck_assert_uint_eq(notes[t], 0);
+        bitmap_fini(&of_task[t]);
+    }
+    bitmap_fini(&cores);
+    bitmap_fini(&near[0]);
+    bitmap_fini(&near[1]);
+}
+END_TEST
+
 Suite *bind_suite(void)
 {
     Suite *s = suite_create("bind");
@@ -147,6 +183,7 @@ Suite *bind_suite(void)
     tcase_add_test(t, words);
     tcase_add_test(t, what_tasks_get);
     tcase_add_test(t, pairs_that_are_joined);
+    tcase_add_test(t, near_to_what_it_is_bound_to);
     suite_add_tcase(s, t);
     return s;
 }
