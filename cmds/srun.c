@@ -472,6 +472,7 @@ static void step_spec(struct srun *s)
         t->has_relative = s->r.has_relative;
         t->relative = s->r.relative;
     }
+    t->has_no_kill = t->no_kill = s->r.spec.no_kill;
     if (j->has_time_limit_min && !s->owns_job) {
         t->has_time_limit_min = true;
         t->time_limit_min = j->time_limit_min;

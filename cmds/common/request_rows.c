@@ -91,6 +91,7 @@ TAKE_NUMBER(sockets_per_node, "sockets-per-node", sockets_per_node)
 TAKE_NUMBER(cores_per_socket, "cores-per-socket", cores_per_socket)
 TAKE_NUMBER(threads_per_core, "threads-per-core", threads_per_core)
 TAKE_NUMBER(segment, "segment", segment)
+TAKE_NUMBER(spares, "spares", spares)
 
 TAKE(partition)
 {
@@ -822,6 +823,7 @@ static const struct request_row rows[] = {
     ROW(B|A|S, "segment", 0, VALUE, "N", NULL, NULL, take_segment, "nodes in groups of N under one leaf switch or in one block"),
     ROW(B|A|S, "signal", 0, VALUE, "[B:]SIG[@SECONDS]", "SBATCH_SIGNAL", "SLURM_SIGNAL", take_signal, "send this signal so long before the time limit (60)"),
     ROW(B|A|S, "sockets-per-node", 0, VALUE, "N", NULL, NULL, take_sockets_per_node, "nodes with at least N sockets"),
+    ROW(B|A|S, "spares", 0, VALUE, "N", NULL, NULL, take_spares, "hold N more nodes; one takes the place of a node that fails"),
     ROW(B|A|S, "spread-job", 0, NONE, NULL, "SBATCH_SPREAD_JOB", "SLURM_SPREAD_JOB", take_spread, "on as many nodes as possible"),
     ROW(B|A|S, "switches", 0, VALUE, "N[@TIME]", "SBATCH_REQ_SWITCH", "SLURM_REQ_SWITCH", take_switches, "under at most N leaf switches, waiting for it no longer than TIME"),
     ROW(B|S, "test-only", 0, NONE, NULL, NULL, NULL, take_test_only, "say when it would start; submit nothing"),

@@ -193,6 +193,12 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
     snprintf(folder, sizeof folder, "%s/%s", a->set->spool_dir, s->folder);
     if (l->job && l->job->nodes)
         job_nodes_write(a->spool_fd, s->folder, l->job->nodes);
+    {
+        char path[1300];
+
+        snprintf(path, sizeof path, "%s/%s", folder, JOB_NODES_FILE);
+        order_env_set(&x, "SPUR_JOB_NODES_FILE", path);
+    }
     if ((rc = hosts_write(a, s, &x, folder, err)) < 0)
         goto out;
     launch.credential.len = 0;          /* checked; the supervisor believes the agent */

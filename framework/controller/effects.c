@@ -437,6 +437,7 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             if (j) {
                 log_line(SPUR_LOG_INFO, "job %u: node %s has left it: it goes on with %s", j->job_id, j->failed_node ? j->failed_node : "?", j->nodes ? j->nodes : "?");
                 effect_nodes(c, j);
+                mesh_job(c, j, false);
             }
             break;
         case EV_NODE_REBOOT:

@@ -276,6 +276,27 @@ static int ask_sizes(struct spur_ask *ask, const Wire__JobSpec *spec, const stru
     return 0;
 }
 
+/* --spares: more nodes of the same kind, each with as many tasks as any other. Which of them are held back is apply's to say. */
+static int ask_spares(struct spur_ask *ask, const Wire__JobSpec *spec, const struct config_partition *part, uint64_t gpus_job, struct spur_error *err)
+{
+    uint32_t each = ask->tasks / ask->min_nodes;
+
+    if (!spec->spares)
+        return 0;
+    if (ask->max_nodes != ask->min_nodes || ask->tasks != (uint64_t)each * ask->min_nodes || gpus_job)
+        return spur_fail(err, SPUR_EINVAL, "--spares=%u needs a number of nodes (-N), as many tasks on each (--ntasks-per-node), and GPUs asked for by node", spec->spares);
+    if (spec->req_nodes && *spec->req_nodes)
+        return spur_fail(err, SPUR_EINVAL, "--spares=%u and --nodelist cannot both be: a spare is any node", spec->spares);
+    if (spec->spares > part->max_nodes || ask->min_nodes + spec->spares > part->max_nodes)
+        return spur_fail(err, SPUR_ELIMIT, "%u nodes and %u spares are more than the %u of partition %s (MaxNodes)", ask->min_nodes, spec->spares, part->max_nodes, part->name);
+    ask->min_nodes += spec->spares;
+    ask->max_nodes = ask->min_nodes;
+    ask->want_nodes = 0;
+    ask->tasks = rounded_up((uint64_t)each * ask->min_nodes, 1);
+    ask->tasks_per_node = each;
+    return 0;
+}
+
 static void mix(uint64_t *h, const void *data, size_t n)
 {
     const unsigned char *p = data;
@@ -374,7 +395,7 @@ int wish_build(struct state *s, const Wire__JobSpec *spec, const struct config_p
     base->gres = rows;
     base->gres_count = n_rows;
     base->gres_size = sizeof *rows;
-    if ((rc = ask_sizes(base, spec, part, gpus_job, gpus_node, gpus_task, err)) < 0)
+    if ((rc = ask_sizes(base, spec, part, gpus_job, gpus_node, gpus_task, err)) < 0 || (rc = ask_spares(base, spec, part, gpus_job, err)) < 0)
         goto out;
     base->cpus_per_gpu = spec->cpus_per_gpu;
     def_cpus = limit_or(part->def_cpu_per_gpu, s->config, CONF_DefCPUPerGPU);

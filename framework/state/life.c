@@ -4,6 +4,7 @@
  * Resources are given back node by node, each when its agent has said that nothing of the job is alive there or when the node is lost;
  * the job leaves COMPLETING with the last. Who waits for the job hears of its end only then, so a dependent never meets its parent's rest.
  */
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -348,6 +349,13 @@ static void job_leave_node(struct doing *d, struct job *j, uint32_t i)
 {
     uint32_t spare = job_members(j), hole = i;
 
+    for (const struct step *st = j->steps; st; st = st->next)
+        if (!job_state_is_end(st->state) && step_alloc_on(st, j->allocs[i].node) && !(st->spec && st->spec->no_kill)) {
+            struct event *e = tell(d, EV_JOB_SIGNAL, j);        /* the rest of it has no use for itself, unless srun was told otherwise */
+
+            e->signal = SIGKILL;
+            e->step_id = st->step_id;
+        }
     steps_gone_on(d, j, j->allocs[i].node);
     alloc_free(d, j, i);
     node_alloc_fini(&j->allocs[i]);

@@ -127,7 +127,7 @@ static const struct { const char *line, *spec; } good[] = {
     { "--mail-type=NONE --mail-user=a@b", "mail_user=a@b" },
     { "--kill-on-invalid-dep=yes --wait-all-nodes=1", "kill_on_invalid_dep=yes wait_all_nodes=yes" },
     { "--begin=2027-03-28T10:00:00Z", NULL },
-    { "--switches=2 --segment=4 --extra=x", "switches=2 extra=x segment=4" },
+    { "--switches=2 --segment=4 --extra=x", "switches=2 extra=x segment=4" }, { "--no-kill --spares=2", "no_kill=yes spares=2" }, { "--no-kill=off", "" },
     { "--gres-flags=enforce-binding --exclusive=topo", "gres_flags=enforce-binding exclusive=topo" },
     { "--switches=1@2:30", "switches=1 switch_wait_s=150" },
     { "--propagate=NONE --profile=none --mem-bind=none", "" },
