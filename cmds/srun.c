@@ -456,6 +456,9 @@ static void step_spec(struct srun *s)
     t->min_nodes = j->min_nodes;
     t->has_max_nodes = j->has_max_nodes;
     t->max_nodes = j->max_nodes;
+    t->has_propagate_set = t->propagate_set = j->propagate_set;
+    t->task_prolog = (char *)(uintptr_t)s->r.task_prolog;
+    t->task_epilog = (char *)(uintptr_t)s->r.task_epilog;
     if (!s->owns_job) {                         /* else the whole allocation is the step's */
         t->req_nodes = j->req_nodes;
         t->exc_nodes = j->exc_nodes;
@@ -636,7 +639,7 @@ static int step(struct srun *s)
         fprintf(stderr, "srun: error: %s\n", err.text);
         return error_exit(1);
     }
-    rc = step_create(s, env, env_n);
+    rc = srun_hook(s, false) < 0 ? error_exit(1) : step_create(s, env, env_n);
     free(env);
     if (rc)
         return rc;
@@ -650,7 +653,9 @@ static int step(struct srun *s)
         job_cancel(s, true);
         return error_exit(1);
     }
-    return step_run(s);
+    rc = step_run(s);
+    srun_hook(s, true);
+    return rc;
 }
 
 static int listen_for_tasks(struct srun *s, struct spur_error *err)

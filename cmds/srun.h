@@ -31,6 +31,8 @@ void signals_start(void);
 int  signals_fd(void);
 int  signals_take(void);            /* next one that has come, 0: none */
 
+/* srun_hooks.c: SrunProlog or SrunEpilog, --prolog, --epilog. 0, or -1 when it failed, which has been said. */
+int  srun_hook(struct srun *s, bool is_epilog);
 /* Runs the step's input and output to its end. The exit code of srun. */
 int  step_run(struct srun *s);
 /* Ends a job, or one step of it (step true), through the controller. What went wrong is said on stderr. */

@@ -43,7 +43,7 @@ struct request {
     bool           label, unbuffered, kill_on_bad_exit, has_kill_on_bad_exit, overlap, exact, whole, disable_status, quit_on_interrupt, has_wait_s, has_relative;
     uint32_t       wait_s, relative;
     const char    *step_out, *step_err, *step_in;   /* as written */
-    const char    *mpi, *cpu_bind, *mem_bind;
+    const char    *mpi, *cpu_bind, *mem_bind, *prolog, *epilog, *task_prolog, *task_epilog;
     const char    *nodes_written;                   /* -w with its order and repetitions */
     bool           multi_prog;
     int            immediate_s;                     /* -1: not asked */

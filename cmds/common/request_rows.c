@@ -600,9 +600,15 @@ TAKE(get_user_env)
     return 0;
 }
 
+TAKE_TEXT(prolog, prolog)
+TAKE_TEXT(epilog, epilog)
+TAKE(task_prolog) { R->task_prolog = request_path(R, value); return 0; }
+TAKE(task_epilog) { R->task_epilog = request_path(R, value); return 0; }
+
 TAKE(propagate)
 {
     R->propagate = value ? value : "ALL";
+    R->spec.has_propagate_set = R->spec.propagate_set = true;
     return request_propagate_check(R->propagate, err);
 }
 
@@ -847,6 +853,7 @@ static const struct request_row rows[] = {
     ROW(S, "cpu-bind", 0, VALUE, "TYPE", NULL, "SLURM_CPU_BIND", request_take_cpu_bind, "binding of tasks to CPUs"),
     ROW(S, "cpu_bind", 0, VALUE, NULL, NULL, NULL, request_take_cpu_bind, NULL),
     ROW(S, "disable-status", 'X', NONE, NULL, NULL, "SLURM_DISABLE_STATUS", take_disable_status, "Ctrl-C goes to the tasks at once"),
+    ROW(S, "epilog", 0, VALUE, "PROGRAM", NULL, "SLURM_EPILOG", take_epilog, "run here by srun after the step (none: not the site's either)"),
     ROW(S, "exact", 0, NONE, NULL, NULL, "SLURM_EXACT", take_exact, "a step takes only what it asks for"),
     ROW(S, "jobid", 0, VALUE, "ID", NULL, "SLURM_JOB_ID SLURM_JOBID", take_jobid, "a step of this job"),
     ROW(S, "multi-prog", 0, NONE, NULL, NULL, NULL, request_take_multi_prog, "the program argument is a file that names each task's program"),
@@ -854,8 +861,11 @@ static const struct request_row rows[] = {
     ROW(S, "label", 'l', NONE, NULL, NULL, "SLURM_LABELIO", take_label, "number of the task in front of each line"),
     ROW(S, "mpi", 0, VALUE, "none|list", NULL, "SLURM_MPI_TYPE", take_mpi, "how MPI is started"),
     ROW(S, "overlap", 0, NONE, NULL, NULL, "SLURM_OVERLAP", take_overlap, "share CPUs with the other steps of the job"),
+    ROW(S, "prolog", 0, VALUE, "PROGRAM", NULL, "SLURM_PROLOG", take_prolog, "run here by srun before the step (none: not the site's either)"),
     ROW(S, "quit-on-interrupt", 0, NONE, NULL, NULL, NULL, take_quit_on_interrupt, "one Ctrl-C ends the step"),
     ROW(S, "relative", 'r', VALUE, "N", NULL, NULL, take_relative, "from node N of the allocation on"),
+    ROW(S, "task-epilog", 0, VALUE, "PROGRAM", NULL, "SLURM_TASK_EPILOG", take_task_epilog, "run after each task, as its user"),
+    ROW(S, "task-prolog", 0, VALUE, "PROGRAM", NULL, "SLURM_TASK_PROLOG", take_task_prolog, "run before each task, as its user; it may set variables"),
     ROW(S, "threads", 'T', VALUE, "N", NULL, "SLURM_THREADS", take_threads, NULL),
     ROW(S, "unbuffered", 'u', NONE, NULL, NULL, "SLURM_UNBUFFEREDIO", take_unbuffered, "output as it comes, not line by line"),
     ROW(S, "wait", 'W', VALUE, "SECONDS", NULL, "SLURM_WAIT", take_wait_tasks, "end the step so long after its first task has ended"),
@@ -874,10 +884,10 @@ static const struct { unsigned who; const char *command, *usage, *refused, *lett
       "Submits a job script; lines \"#SBATCH OPTIONS\" at its head are options too.\n", REFUSED_ALL "batch external", "S",
       REFUSED_TWINS("SBATCH_") "SBATCH_BATCH=batch SBATCH_BURST_BUFFER=bb SBATCH_CONTAINER=container" },
     { S, "srun", "Usage: srun [OPTIONS] PROGRAM [ARGUMENTS ...]\nRuns tasks: a step of the job it is called in, else in an allocation of its own.\n",
-      REFUSED_ALL "accel-bind async bcast bcast-exclude compress debugger-test epilog external-launcher het-group ignore-signals interactive msg-timeout "
-      "no-allocate pack-group parsable preserve-env prolog pty send-libs slurmd-debug task-epilog task-prolog treewidth wait-for-children x11", "SEZ",
-      REFUSED_TWINS("SLURM_") "SLURM_BCAST=bcast SLURM_BURST_BUFFER=bb SLURM_COMPRESS=compress SLURM_CPU_FREQ_REQ=cpu-freq SLURM_EPILOG=epilog "
-      "SLURM_PROLOG=prolog SLURM_RESV_PORTS=resv-ports SLURM_SEND_LIBS=send-libs SLURM_TASK_EPILOG=task-epilog SLURM_TASK_PROLOG=task-prolog "
+      REFUSED_ALL "accel-bind async bcast bcast-exclude compress debugger-test external-launcher het-group ignore-signals interactive msg-timeout "
+      "no-allocate pack-group parsable preserve-env pty send-libs slurmd-debug treewidth wait-for-children x11", "SEZ",
+      REFUSED_TWINS("SLURM_") "SLURM_BCAST=bcast SLURM_BURST_BUFFER=bb SLURM_COMPRESS=compress SLURM_CPU_FREQ_REQ=cpu-freq "
+      "SLURM_RESV_PORTS=resv-ports SLURM_SEND_LIBS=send-libs "
       "SRUN_CONTAINER=container" },
     { A, "salloc", "Usage: salloc [OPTIONS] [COMMAND [ARGUMENTS ...]]\nGets an allocation and runs the command, or a shell, with its environment; when that has ended, so does the job.\n",
       REFUSED_ALL "get-user-env x11", "S", REFUSED_TWINS("SALLOC_") },

@@ -222,6 +222,8 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
     o.host = a->set->host;
     o.task_prolog = a->set->task_prolog;
     o.task_epilog = a->set->task_epilog;
+    o.has_limits_kept = 1;
+    o.limits_kept = a->set->limits_kept;
     launch_order_gpus(a, &o);
     o.contain = contain_order(a, c, l, index);
     cores_order(a->cores, &a->set->nodes[n - a->nodes], a->set->emulate_hardware, &o);

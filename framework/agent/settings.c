@@ -220,6 +220,7 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     s->task_epilog = text_or_null(config_text(c, CONF_TaskEpilog));
     s->prolog_timeout_s = config_hook_timeout_s(c, CONF_PrologTimeout);
     s->epilog_timeout_s = config_hook_timeout_s(c, CONF_EpilogTimeout);
+    s->limits_kept = limits_kept(config_text(c, CONF_PropagateResourceLimits), config_text(c, CONF_PropagateResourceLimitsExcept));
     s->hooks_serial = config_has_word(c, CONF_PrologFlags, "Serial");
     s->gpu_deadline_s = (uint32_t)c->settings[SETTING_gpu_deadline].number;
     s->gpu_interval_s = (uint32_t)c->settings[SETTING_gpu_interval].number;

@@ -28,6 +28,7 @@ struct settings {
     char    *task_prolog, *task_epilog;
     uint32_t prolog_timeout_s, epilog_timeout_s;
     bool     hooks_serial;
+    uint64_t limits_kept;               /* rlimits.c: bits of RLIMIT_* that jobs take along */
     uint32_t gpu_deadline_s, gpu_interval_s;
     char    *autodetect;                /* AutoDetect= of gres.conf for the first node: "nvml", "full"; NULL: none, or off */
     bool     has_gpu_options;           /* spur.conf has a section for a gpu plugin */
@@ -52,6 +53,8 @@ struct settings {
     struct config_gres_line *gres_lines; size_t gres_line_count;       /* those for the first node */
 };
 
+/* rlimits.c: bits of RLIMIT_*; except, where it names some, stands above only. */
+uint64_t limits_kept(const char *only, const char *except);
 /* What AutoDetect= comes to. With emulated hardware a node has what its line says, and hardware is looked for only where spur.conf tells a gpu plugin where
  * to look (another root, another library). NULL: nothing is looked for. */
 const char *settings_autodetect(const struct settings *s);

@@ -35,6 +35,7 @@
 #include "agent/spank.h"
 #include "agent/supervisor.h"
 #include "agent/task.h"
+#include "agent/taskhooks.h"
 #include "agent/taskio.h"
 #include "base/clock.h"
 #include "base/duration.h"
@@ -54,6 +55,7 @@ enum phase { PHASE_CONNECT, PHASE_PLUGINS, PHASE_RUN, PHASE_EMPTYING, PHASE_GONE
 
 struct task {
     pid_t pid; uint64_t start;
+    int   fail_status;                  /* it could not start: as it said before its end; 0: it could, or has said nothing */
     int   word_fd, err_fd, status;      /* err_fd: its error file, opened by itself; -1: none */
     bool  running;
 };
@@ -64,6 +66,7 @@ struct supervisor {
     int    folder_fd, listen_fd, signal_fd;
     struct link agent;
     struct taskio *io;
+    struct task_epilogs epilogs;
     struct task *tasks; uint32_t count, running, words;
     bool   started_said, is_ending, kill_now, is_stuck;
     int    ending_signal;
@@ -498,6 +501,19 @@ static int task_program(const Wire__StepSpec *step, uint32_t task, struct arena 
     return 0;
 }
 
+/* umask and limits of who submitted; --propagate, where it was given, against the site's PropagateResourceLimits. */
+static void plan_limits(struct task_plan *p, const Wire__StepOrder *o)
+{
+    const Wire__JobSpec *spec = o->launch->spec ? o->launch->spec : o->launch->job ? o->launch->job->spec : NULL;
+    const Wire__StepSpec *step = o->launch->step;
+    bool of_step = step && step->n_rlimits, asked = of_step || !spec ? step && step->propagate_set : spec->propagate_set;
+
+    p->umask = (mode_t)(step && step->has_umask ? step->umask : spec && spec->has_umask ? spec->umask : 022);
+    p->rlimits = of_step ? step->rlimits : spec ? spec->rlimits : NULL;
+    p->rlimit_count = of_step ? step->n_rlimits : spec ? spec->n_rlimits : 0;
+    p->limits_kept = asked || !o->has_limits_kept ? UINT64_MAX : o->limits_kept;
+}
+
 /* Forks a task. Touches nothing of the supervisor's: with SPANK plugins it runs in their process, and the supervisor takes the parts from there. */
 static int make_task(const struct supervisor *s, struct start *st, uint32_t local, const struct task_hooks *hooks, struct task_parts *parts, struct spur_error *err)
 {
@@ -545,12 +561,12 @@ static int make_task(const struct supervisor *s, struct start *st, uint32_t loca
     p.out_path = out;
     p.err_path = errors;
     p.append = mode ? word_starts(mode, "a") : o->append;
-    p.umask = (mode_t)(step && step->has_umask ? step->umask : spec && spec->has_umask ? spec->umask : 022);
-    p.rlimits = step && step->n_rlimits ? step->rlimits : spec ? spec->rlimits : NULL;
-    p.rlimit_count = step && step->n_rlimits ? step->n_rlimits : spec ? spec->n_rlimits : 0;
+    plan_limits(&p, o);
     p.is_batch = order_is_batch(o);
     p.line = local == 0 && st->cpus.complaint ? st->cpus.complaint : st->binding.lines[local];
     p.cpus = &st->cpus.tasks[local];
+    p.prologs[0] = o->task_prolog;
+    p.prologs[1] = step ? step->task_prolog : NULL;
     arena_init(&a, 0);
     if (rc == 0 && step && step->multi_prog && (rc = task_program(step, et.global, &a, &p.argv, err)) == 0)
         p.program = p.argv[0];
@@ -600,15 +616,42 @@ static void take_task(struct supervisor *s, uint32_t local, const struct task_pa
         task_ended(s, local, SIGKILL);
 }
 
+/* Through the same drop of privileges as the task, with its environment, folder and limits. */
+static bool start_epilog(struct supervisor *s, uint32_t local)
+{
+    const Wire__StepOrder *o = s->order;
+    const Wire__StepSpec *step = o->launch->step;
+    struct task_plan p = { .in_fd = -1, .out_fd = -1, .err_fd = -1 };
+    struct environment_task et = { .global = order_first_task(o) + local, .local = local, .pid = s->tasks[local].pid };
+    struct start st = { 0 };
+    bool runs;
+
+    if (!o->task_epilog && !(step && step->task_epilog))
+        return false;
+    start_init(s, &st);
+    et.gtids = st.gtids;
+    environment_task(&st.env, &et);
+    environment_gpus(&st.env, o, st.binding.masks[local]);
+    p.drop = (struct drop){ .uid = o->grant->uid, .gid = o->grant->gid, .groups = st.groups, .group_count = o->grant->n_groups };
+    p.env = &st.env;
+    p.work_dir = st.work_dir;
+    plan_limits(&p, o);
+    runs = task_epilog_start(&s->epilogs, &p, step ? step->task_epilog : NULL, o->task_epilog, local, clock_boot_ms());
+    start_fini(&st);
+    return runs;
+}
+
 static void task_ended(struct supervisor *s, uint32_t local, int status)
 {
     struct task *t = &s->tasks[local];
 
     t->running = false;
+    status = t->fail_status ? t->fail_status : status;      /* what it said of itself before it was ended for it */
     t->status = status;
     s->running--;
     s->status = status_worse(s->status, status);
-    taskio_exited(s->io, local, status);
+    if (!start_epilog(s, local))    /* else srun hears of the end after it: an allocation that ends with its step would end the epilog too */
+        taskio_exited(s->io, local, status);
     spank_host_task_ended(s->plugins, local, status);
 }
 
@@ -842,6 +885,7 @@ static void read_word(struct supervisor *s, uint32_t local)
         if (w.stage == TASK_STREAMS) {
             t->err_fd = fd;
         } else if (w.stage == TASK_FAILED) {
+            t->fail_status = w.status;
             start_failed(s, w.text, w.status);
             container_kill();
         } else if (!s->text[0]) {
@@ -873,7 +917,7 @@ static void add_usage(struct supervisor *s, const struct rusage *r)
 static bool reap(struct supervisor *s)
 {
     struct rusage used;
-    int status;
+    int status, of;
     pid_t pid;
 
     while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
@@ -882,6 +926,8 @@ static bool reap(struct supervisor *s)
             continue;
         }
         add_usage(s, &used);
+        if ((of = task_epilog_reaped(&s->epilogs, pid)) >= 0)
+            taskio_exited(s->io, (uint32_t)of, s->tasks[of].status);
         for (uint32_t i = 0; i < s->count; i++)
             if (s->tasks[i].running && s->tasks[i].pid == pid) {
                 task_ended(s, i, status);
@@ -930,7 +976,7 @@ static void advance(struct supervisor *s, int64_t now)
         plugins_failed(s, "ended while SPANK plugins prepared it");
     if (s->phase == PHASE_RUN && s->limit_at_ms && now >= s->limit_at_ms && s->running)
         time_is_up(s);
-    if (s->phase == PHASE_RUN && s->running == 0 && s->words == 0) {
+    if (s->phase == PHASE_RUN && s->running == 0 && s->words == 0 && !s->epilogs.first) {
         if ((s->oom_kills = container_oom_kills()))
             say_oom(s);
         plugins_say(s);
@@ -1034,10 +1080,11 @@ static int open_all(struct supervisor *s, struct spur_error *err)
     return 0;
 }
 
-static int timeout_of(const struct supervisor *s, int64_t now)
+static int timeout_of(struct supervisor *s, int64_t now)
 {
-    int64_t at = taskio_deadline(s->io);
+    int64_t at = taskio_deadline(s->io), epilog_at = task_epilogs_sweep(&s->epilogs, now);
 
+    at = epilog_at < at ? epilog_at : at;
     if (s->phase == PHASE_EMPTYING || (s->is_ending && s->phase == PHASE_RUN))
         at = s->sweep_at_ms < at ? s->sweep_at_ms : at;
     if (s->phase == PHASE_RUN && s->limit_at_ms && s->limit_at_ms < at)

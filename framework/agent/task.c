@@ -23,6 +23,7 @@
 #include "agent/container.h"
 #include "agent/pty.h"
 #include "agent/task.h"
+#include "agent/taskhooks.h"
 #include "base/str.h"
 
 #define WORD_FD 3       /* where the child keeps its end of the socket */
@@ -117,7 +118,7 @@ static void take_limits(const struct task_plan *p)
         const Wire__Rlimit *r = p->rlimits[i];
         struct rlimit now;
 
-        if (r->resource >= RLIM_NLIMITS || getrlimit((__rlimit_resource_t)r->resource, &now) < 0)
+        if (r->resource >= RLIM_NLIMITS || !(p->limits_kept >> r->resource & 1) || getrlimit((__rlimit_resource_t)r->resource, &now) < 0)
             continue;
         now.rlim_cur = r->soft == UINT64_MAX ? RLIM_INFINITY : (rlim_t)r->soft;
         if (now.rlim_max != RLIM_INFINITY && (now.rlim_cur == RLIM_INFINITY || now.rlim_cur > now.rlim_max))
@@ -296,6 +297,11 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
         task_close_from(WORD_FD + 1);
     else if (p->hooks->last(p->hooks->arg, p, &err) < 0)        /* all of ours close at the exec; what is open beyond is what a plugin means to hand on */
         child_fail("%s", err.text);
+    for (int i = 0; i < 2; i++)
+        if (p->prologs[i] && task_prolog(p->prologs[i], p->env, 1, &err) < 0) {
+            dprintf(2, "slurmstepd: error: %s\n", err.text);
+            child_fail("%s", err.text);
+        }
     run_program(p);
 }
 

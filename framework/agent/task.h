@@ -33,8 +33,10 @@ struct task_plan {
     bool         append;            /* else truncate */
     mode_t       umask;
     Wire__Rlimit *const *rlimits; size_t rlimit_count;
+    uint64_t     limits_kept;       /* bits of RLIMIT_*: of these rlimits, the ones that count */
     bool         is_batch;
     const struct cpus_task *cpus;   /* what it is bound to; NULL: nothing */
+    const char  *prologs[2];        /* run before the program, as the user: the site's, srun's; NULL: none */
     const char  *line;              /* for its standard error, before the program runs; or NULL */
     const struct task_hooks *hooks; /* NULL: none. With hooks the child is a child of the caller's parent */
 };

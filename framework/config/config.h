@@ -241,6 +241,8 @@ struct config_hint {
     uint16_t port, port_last;                           /* SlurmctldPort, a range when port_last > port */
 };
 int  config_hint_read(const char *path, struct config_hint *out, struct spur_error *err);
+/* Value of one more key, for who rarely asks: reads the file and what it includes again. False: it is not there. The last line of that key counts. */
+bool config_hint_value(const struct config_hint *hint, const char *key, char *value, size_t size);
 /* SrunPortRange, which srun alone asks for: reads the file and what it includes again. False (and zeros): any port. */
 bool config_hint_srun_ports(const struct config_hint *hint, uint16_t *first, uint16_t *last);
 /* PlugStackConfig and PluginDir of the file at `path` and what it includes; "" where it does not say. */

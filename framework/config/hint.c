@@ -32,6 +32,7 @@ struct hint {
     size_t include_count;
     bool cluster_set;
     int  depth;                 /* of braces, in spur.conf */
+    const char *key; char *value; size_t value_size;     /* of config_hint_value */
     uint16_t srun_first, srun_last;
     char *plugstack, *plugin_dir; size_t plugstack_size, plugin_dir_size;
 };
@@ -291,6 +292,29 @@ int config_hint_read(const char *path, struct config_hint *out, struct spur_erro
     snprintf(spur, sizeof spur, "%s/spur.conf", dir);
     file_lines(spur, &h, spur_line);
     return 0;
+}
+
+static void value_line(struct hint *h, const char *line)
+{
+    while (blank(*line))
+        line++;
+    if (word_starts(line, "include"))
+        slurm_line(h, line);
+    else
+        line_value(line, h->key, h->value, h->value_size);
+}
+
+bool config_hint_value(const struct config_hint *hint, const char *key, char *value, size_t size)
+{
+    struct config_hint copy = *hint;
+    struct hint h = { .out = &copy, .key = key, .value = value, .value_size = size };
+    char dir[1024];
+
+    *value = '\0';
+    source_folder(hint->path, dir, sizeof dir);
+    if (file_lines(hint->path, &h, value_line) == 0)
+        includes_follow(&h, dir, value_line);
+    return *value != '\0';
 }
 
 bool config_hint_srun_ports(const struct config_hint *hint, uint16_t *first, uint16_t *last)

@@ -2,6 +2,7 @@
 /* hookenv.c - the environment of a prolog or epilog, made from what people may know of the job. Names and meaning are those of Slurm's guide to prologs and
  * epilogs. Nothing of the daemon's own environment comes along: the runner adds PATH and no more. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/bitmap.h"
 #include "base/str.h"
@@ -46,6 +47,24 @@ static void ends(const struct hookenv *e, const Wire__JobInfo *j)
     number(e, "SLURM_JOB_EXIT_CODE", status);
     text(e, "SLURM_JOB_EXIT_CODE2", code);
     number(e, "SLURM_JOB_DERIVED_EC", j->derived_status);
+}
+
+/* What SPANK plugins of the submit have left for the hooks. */
+static void spank(const struct hookenv *e, const Wire__JobSpec *spec)
+{
+    struct str name;
+
+    str_init(&name);
+    for (size_t i = 0; i < spec->n_spank_env; i++) {
+        const char *eq = strchr(spec->spank_env[i], '=');
+
+        if (!eq || eq == spec->spank_env[i])
+            continue;
+        str_clear(&name);
+        str_addf(&name, "SPANK_%.*s", (int)(eq - spec->spank_env[i]), spec->spank_env[i]);
+        e->set(e->arg, name.text, eq + 1);
+    }
+    str_fini(&name);
 }
 
 void hook_environment(const Wire__JobInfo *j, const char *context, bool is_epilog, void (*set)(void *arg, const char *name, const char *value), void *arg)
@@ -95,4 +114,5 @@ void hook_environment(const Wire__JobInfo *j, const char *context, bool is_epilo
     text(&e, "SLURM_WCKEY", spec->wckey);
     text(&e, "SLURM_SUBMIT_DIR", spec->work_dir);
     text(&e, "SLURM_SUBMIT_HOST", spec->alloc_node);
+    spank(&e, spec);
 }

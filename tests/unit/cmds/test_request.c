@@ -130,7 +130,7 @@ static const struct { const char *line, *spec; } good[] = {
     { "--switches=2 --segment=4 --extra=x", "switches=2 extra=x segment=4" }, { "--no-kill --spares=2", "no_kill=yes spares=2" }, { "--no-kill=off", "" },
     { "--gres-flags=enforce-binding --exclusive=topo", "gres_flags=enforce-binding exclusive=topo" },
     { "--switches=1@2:30", "switches=1 switch_wait_s=150" },
-    { "--propagate=NONE --profile=none --mem-bind=none", "" },
+    { "--propagate=NONE --profile=none --mem-bind=none", "propagate_set=yes" },
     { "--gpu-bind=none", "tres_bind=gres/gpu:none" }, { "--gpu-bind=verbose,single:2", "tres_bind=gres/gpu:verbose,single:2" }, { "--tres-bind=gres/gpu:closest", "tres_bind=gres/gpu:closest" },
 };
 
