@@ -25,7 +25,7 @@ void spank_mark_in(struct spank_mark *mark) { mark_here = mark; }
 static void mark(const char *what, const char *who)
 {
     if (mark_here)
-        snprintf(mark_here->text, sizeof mark_here->text, "%s%.160s", what, who);
+        snprintf(mark_here->text, sizeof mark_here->text, "%.63s%.130s", what, who);
 }
 
 static const char *const hook_names[] = {

@@ -27,7 +27,7 @@ static int level(const char *word, enum deal *out)
 
 static int bad(const char *text, struct spur_error *err)
 {
-    return spur_fail(err, SPUR_EINVAL, "Invalid --distribution specification: \"%.80s\"; it is block, cyclic, plane=N or arbitrary, then :block, :cyclic or :fcyclic for "
+    return spur_fail(err, SPUR_EINVAL, "Invalid --distribution specification: \"%.50s\"; use block, cyclic, plane=N or arbitrary, then :block, :cyclic or :fcyclic for "
                      "sockets, the same for cores, then ,Pack or ,NoPack", text);
 }
 
