@@ -112,7 +112,8 @@ static void plugins_print(struct check *k)
 {
     static const struct { enum config_key key; enum spur_kind kind; } kinds[] = {
         { CONF_StoreType, SPUR_KIND_store }, { CONF_AuthType, SPUR_KIND_auth }, { CONF_SelectType, SPUR_KIND_select }, { CONF_ScoreType, SPUR_KIND_score },
-        { CONF_PriorityType, SPUR_KIND_priority }, { CONF_SwitchType, SPUR_KIND_switch } };
+        { CONF_PriorityType, SPUR_KIND_priority }, { CONF_SwitchType, SPUR_KIND_switch },
+        { CONF_MpiDefault, SPUR_KIND_mpi } };
     struct spur_error err = { 0 };
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

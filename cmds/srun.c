@@ -25,6 +25,8 @@
 #include "cmds/common/plugins.h"
 #include "cmds/common/submit.h"
 #include "cmds/srun.h"
+#include "config/config.h"
+#include "loader/loader.h"
 #include "state/apply.h"
 #include "state/job.h"
 #include "state/programs.h"
@@ -89,6 +91,27 @@ static void inherited_forget(struct request *r)
         r->spec.has_min_nodes = r->spec.has_max_nodes = false;
 }
 
+static void mpi_row(void *arg, const struct loader_row *row)
+{
+    (void)arg;
+    if (row->desc && row->desc->kind == SPUR_KIND_mpi && !row->is_shadowed)
+        printf("\t%s\n", row->desc->name);
+}
+
+/* Built in or installed; a site's own stand in PluginDir, which only slurm.conf knows: it is read for a name that is nothing else. */
+static bool mpi_is_known(const char *name)
+{
+    struct spur_error err = { 0 };
+    struct loader_meaning mpi;
+    struct config *cfg = NULL;
+    bool known = word_eq(name, "none") || loader_resolve(SPUR_KIND_mpi, name, NULL, &mpi, &err) != SPUR_ENOTFOUND;
+
+    if (!known && (config_load(NULL, true, &cfg, &err) < 0 || loader_resolve(SPUR_KIND_mpi, name, cfg, &mpi, &err) != SPUR_ENOTFOUND))
+        known = true;           /* or it cannot be known here: the node's agent says */
+    config_free(cfg);
+    return known;
+}
+
 static int options_all(struct request *r, struct option_table *table, int argc, char **argv)
 {
     struct spur_error err = { 0 };
@@ -108,9 +131,14 @@ static int options_all(struct request *r, struct option_table *table, int argc, 
         return rc;
     r->argv = argv + first;
     r->argc = argc - first;
-    if (r->mpi && strcmp(r->mpi, "list") == 0) {
-        printf("MPI plugin types are...\n\tnone\n");
+    if (word_eq(r->mpi, "list")) {
+        printf("MPI plugin types are...\n");
+        loader_list(NULL, mpi_row, NULL);
         return OPTIONS_DONE;
+    }
+    if (r->mpi && !mpi_is_known(r->mpi)) {
+        fprintf(stderr, "srun: error: invalid MPI type '%s', --mpi=list for acceptable types\n", r->mpi);
+        return 1;
     }
     if (r->argc == 0) {
         fprintf(stderr, "srun: fatal: No command given to execute.\n");
@@ -448,6 +476,7 @@ static void step_spec(struct srun *s)
     t->has_multi_prog = t->multi_prog = s->r.multi_prog;
     t->open_mode = j->open_mode;
     t->work_dir = j->work_dir;
+    t->mpi = (char *)(uintptr_t)s->r.mpi;
     t->has_umask = j->has_umask;
     t->umask = j->umask;
     t->n_rlimits = j->n_rlimits;

@@ -29,6 +29,7 @@ struct running {
     uint32_t *node_of;              /* a task: index of its node */
     int     *ended;                 /* wait() status of tasks whose end is not told yet; -1 elsewhere */
     bool     told_any, terminated, over;
+    bool     aborted; int abort_code;       /* an MPI program wants the step ended; with this exit code, 0: the tasks' own */
     int64_t  first_end_ms, last_int_ms, last_sent_ms, asked_ms;
 };
 
@@ -241,6 +242,22 @@ static void node_failed(void *arg, struct step_io *io, const char *node, const c
     fprintf(stderr, "srun: error: %s: %s\n", node, text);
 }
 
+static void aborted(void *arg, struct step_io *io, const char *node, const char *text, int exit_code)
+{
+    struct running *run = arg;
+
+    if (run->aborted)                   /* every rank that finds its peers gone says so: the first one is the reason */
+        return;
+    run->aborted = true;
+    run->abort_code = exit_code > 0 && exit_code < 256 ? exit_code : 0;
+    ends_tell(run);
+    fprintf(stderr, "srun: error: %s: %s\n", node, text);
+    if (!run->terminated) {
+        fprintf(stderr, "srun: Terminating StepId=%u.%u\n", run->s->job_id, run->s->step_id);
+        terminate(run, io);
+    }
+}
+
 struct step_seen { uint32_t step_id; bool runs; };
 static int step_part(void *arg, void *part)
 {
@@ -348,7 +365,7 @@ int step_run(struct srun *s)
     struct step_io_plan plan = { .ntasks = s->ntasks, .nodes = s->nodes, .in_fd = s->in_fd, .out_fd = s->out_fd, .err_fd = s->err_fd, .input = s->input,
                                  .input_task = s->input_task, .label = s->r.label, .unbuffered = s->r.unbuffered,
                                  .wake_fd = signals_fd(), .woke = woke, .tick = tick, .task_ended = task_ended,
-                                 .node_failed = node_failed, .arg = &run };
+                                 .node_failed = node_failed, .aborted = aborted, .arg = &run };
     struct step_io_result result = { 0 };
     struct spur_error err = { 0 };
     int rc;
@@ -372,6 +389,10 @@ int step_run(struct srun *s)
     } else if (result.lost) {
         fprintf(stderr, "srun: error: StepId=%u.%u: %u task%s went away without a status\n", s->job_id, s->step_id, result.lost, result.lost > 1 ? "s" : "");
         result.exit_code = result.exit_code ? result.exit_code : 1;
+    }
+    if (run.abort_code) {               /* the signal that ended the others says less than the program did */
+        result.exit_code = run.abort_code;
+        s->wait_status = run.abort_code << 8;
     }
     if (result.exit_code && !s->wait_status)
         s->wait_status = result.exit_code << 8;

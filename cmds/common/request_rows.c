@@ -695,12 +695,8 @@ TAKE(relative)
 
 TAKE(mpi)
 {
-    if (word_eq(value, "list"))
-        R->mpi = "list";
-    else if (word_eq(value, "none"))
-        R->mpi = "none";
-    else
-        return unsupported("mpi", value, err);
+    (void)err;
+    R->mpi = value;         /* srun asks the loader what it means */
     return 0;
 }
 
@@ -859,7 +855,7 @@ static const struct request_row rows[] = {
     ROW(S, "multi-prog", 0, NONE, NULL, NULL, NULL, request_take_multi_prog, "the program argument is a file that names each task's program"),
     ROW(S, "kill-on-bad-exit", 'K', MAY, "0|1", NULL, "SLURM_KILL_BAD_EXIT", take_kill_on_bad_exit, "end the step when a task fails"),
     ROW(S, "label", 'l', NONE, NULL, NULL, "SLURM_LABELIO", take_label, "number of the task in front of each line"),
-    ROW(S, "mpi", 0, VALUE, "none|list", NULL, "SLURM_MPI_TYPE", take_mpi, "how MPI is started"),
+    ROW(S, "mpi", 0, VALUE, "name|list", NULL, "SLURM_MPI_TYPE", take_mpi, "how MPI is started"),
     ROW(S, "overlap", 0, NONE, NULL, NULL, "SLURM_OVERLAP", take_overlap, "share CPUs with the other steps of the job"),
     ROW(S, "prolog", 0, VALUE, "PROGRAM", NULL, "SLURM_PROLOG", take_prolog, "run here by srun before the step (none: not the site's either)"),
     ROW(S, "quit-on-interrupt", 0, NONE, NULL, NULL, NULL, take_quit_on_interrupt, "one Ctrl-C ends the step"),

@@ -228,6 +228,7 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
     o.contain = contain_order(a, c, l, index);
     cores_order(a->cores, &a->set->nodes[n - a->nodes], a->set->emulate_hardware, &o);
     o.cpu_bind = a->set->cpu_bind;
+    o.mpi = a->set->mpi;
     rc = pool_order(&a->pool, &o, &link, err);
     if (rc == 0)
         step_linked(s, link);

@@ -196,6 +196,7 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     s->auth = mem_copy(config_text(c, CONF_AuthType));
     s->sw = mem_copy(config_text(c, CONF_SwitchType));
     s->gres_types = mem_copy(config_text(c, CONF_GresTypes));
+    s->mpi = mem_copy(config_text(c, CONF_MpiDefault));
     for (size_t i = 0; i < c->controller_count && i < sizeof s->controllers / sizeof *s->controllers; i++) {
         s->controllers[i].host = mem_copy(c->controllers[i].host);
         s->controllers[i].addr = mem_copy(c->controllers[i].addr ? c->controllers[i].addr : c->controllers[i].host);
@@ -278,6 +279,7 @@ void settings_free(struct settings *s)
     free(s->auth);
     free(s->sw);
     free(s->gres_types);
+    free(s->mpi);
     free(s->emulate_topology);
     free(s->prolog);
     free(s->epilog);

@@ -11,7 +11,7 @@
 #include "config/config.h"
 
 struct settings {
-    char    *cluster, *conf_path, *auth, *sw, *gres_types;
+    char    *cluster, *conf_path, *auth, *sw, *gres_types, *mpi;
     char    *host;                      /* this machine's short name */
     struct hostlist *names;             /* the nodes this process speaks for */
     struct { char *host, *addr; } controllers[8]; size_t controller_count;

@@ -31,6 +31,7 @@
 #include "agent/container.h"
 #include "agent/cpus.h"
 #include "agent/environment.h"
+#include "agent/mpi.h"
 #include "agent/pty.h"
 #include "agent/spank.h"
 #include "agent/supervisor.h"
@@ -67,6 +68,7 @@ struct supervisor {
     struct link agent;
     struct taskio *io;
     struct task_epilogs epilogs;
+    struct mpi *mpi; bool mpi_lost;     /* it knows that srun has gone */
     struct task *tasks; uint32_t count, running, words;
     bool   started_said, is_ending, kill_now, is_stuck;
     int    ending_signal;
@@ -523,7 +525,7 @@ static int make_task(const struct supervisor *s, struct start *st, uint32_t loca
     const Wire__StepSpec *step = l->step;
     struct environment_task et = { .global = order_task(o, local), .local = local, .gtids = st->gtids };
     struct environment env;
-    struct task_plan p = { .in_fd = -1, .out_fd = -1, .err_fd = -1 };
+    struct task_plan p = { .in_fd = -1, .out_fd = -1, .err_fd = -1, .mpi_fd = -1 };
     char *in = NULL, *out = NULL, *errors = NULL;
     int in_mine = -1, out_mine = -1, err_mine = -1, rc = 0;
     const char *mode = step && step->open_mode ? step->open_mode : spec ? spec->open_mode : NULL;
@@ -533,6 +535,7 @@ static int make_task(const struct supervisor *s, struct start *st, uint32_t loca
     environment_copy(&env, &st->env);
     environment_task(&env, &et);
     environment_gpus(&env, o, st->binding.masks[local]);
+    p.mpi_fd = mpi_task(s->mpi, local, &env);
     cpus_environment(&st->cpus, &env);
     in = path_of(s, step ? step->std_in : spec ? spec->std_in : NULL, st->work_dir, st->user, local);
     out = path_of(s, step ? step->std_out : or_else(spec ? spec->std_out : NULL, l->job && l->job->has_array_task_id ? "slurm-%A_%a.out" : "slurm-%j.out"),
@@ -652,6 +655,7 @@ static void task_ended(struct supervisor *s, uint32_t local, int status)
     s->status = status_worse(s->status, status);
     if (!start_epilog(s, local))    /* else srun hears of the end after it: an allocation that ends with its step would end the epilog too */
         taskio_exited(s->io, local, status);
+    mpi_task_ended(s->mpi, local, status);
     spank_host_task_ended(s->plugins, local, status);
 }
 
@@ -672,6 +676,7 @@ static void start_done(struct supervisor *s, int rc, const struct spur_error *er
         pids[started] = (uint32_t)s->tasks[started].pid;
         started++;
     }
+    mpi_started(s->mpi);
     if (rc < 0) {
         start_failed(s, err->text, 1 << 8);
         container_kill();
@@ -751,8 +756,11 @@ static struct environment *plugins_begin(void *arg, char ***argv)
 static int plugins_make(void *arg, uint32_t local, const struct task_hooks *hooks, struct task_parts *out, struct spur_error *err)
 {
     struct supervisor *s = arg;
+    int rc = make_task(s, s->start, local, hooks, out, err);
 
-    return make_task(s, s->start, local, hooks, out, err);
+    if (local + 1 == s->count)
+        mpi_started(s->mpi);            /* this process's copies */
+    return rc;
 }
 
 /* With plugins the step starts in their time; without, at once. */
@@ -966,7 +974,11 @@ static void advance(struct supervisor *s, int64_t now)
         } else if (taskio_state(s->io) == TASKIO_LOST) {
             start_failed(s, taskio_fault(s->io), 1 << 8);
             s->phase = PHASE_RUN;
-        } else if (taskio_state(s->io) != TASKIO_CONNECTING) {
+        } else if (taskio_state(s->io) != TASKIO_CONNECTING && mpi_state(s->mpi) == MPI_FAILED) {
+            start_failed(s, mpi_fault(s->mpi), 1 << 8);
+            s->phase = PHASE_RUN;
+            taskio_hello(s->io, NULL, 0, s->text, s->fail_status);
+        } else if (taskio_state(s->io) != TASKIO_CONNECTING && mpi_state(s->mpi) != MPI_STARTING) {
             start_with_plugins(s);
             limit_take(s);
         }
@@ -979,6 +991,7 @@ static void advance(struct supervisor *s, int64_t now)
     if (s->phase == PHASE_RUN && s->running == 0 && s->words == 0 && !s->epilogs.first) {
         if ((s->oom_kills = container_oom_kills()))
             say_oom(s);
+        mpi_end(s->mpi);
         plugins_say(s);
         spank_host_finish(s->plugins, now, s->kill_now);
         report(s, WIRE__REPORT__KIND__ENDED, s->failed ? s->fail_status : s->status, s->text);
@@ -1006,6 +1019,22 @@ static void advance(struct supervisor *s, int64_t now)
     }
     sweep(s, now);
 }
+
+/* ---- the mpi plugin's server ---- */
+
+static void mpi_says(void *arg, const Wire__IoMpi *m)
+{
+    struct supervisor *s = arg;
+
+    if (m->kind == WIRE__IO_MPI__KIND__ABORT && (s->is_ending || s->running == 0))
+        return;                         /* what the end of a step does to MPI is no news */
+    if (m->kind == WIRE__IO_MPI__KIND__ABORT && taskio_state(s->io) != TASKIO_OPEN)
+        begin_ending(s, SIGTERM, (int64_t)s->order->kill_wait_s * 1000);
+    else
+        taskio_mpi(s->io, m);
+}
+
+static void mpi_is_told(void *arg, const Wire__IoMpi *m) { mpi_from_srun(((struct supervisor *)arg)->mpi, m); }
 
 /* ---- the loop ---- */
 
@@ -1115,16 +1144,17 @@ static bool finished(struct supervisor *s, int64_t now)
 
 static void loop(struct supervisor *s)
 {
-    size_t room = 4 + TASKIO_POLL_ROOM(s->count) + s->count;
+    size_t room = 5 + TASKIO_POLL_ROOM(s->count) + s->count;
     struct pollfd *fds = mem_array(room, sizeof *fds);
 
     for (int64_t now = clock_boot_ms(); advance(s, now), !finished(s, now); now = clock_boot_ms()) {
         struct signalfd_siginfo info;
-        size_t n = 3, io_n, word_n;
+        size_t n = 4, io_n, word_n;
 
         fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
         fds[1] = (struct pollfd){ .fd = s->listen_fd, .events = POLLIN };
         fds[2] = (struct pollfd){ .fd = s->agent.fd, .events = (short)(POLLIN | (link_backlog(&s->agent) ? POLLOUT : 0)) };
+        mpi_poll(s->mpi, &fds[3]);
         io_n = taskio_poll(s->io, fds + n);
         n += io_n;
         word_n = n;
@@ -1139,7 +1169,12 @@ static void loop(struct supervisor *s)
             agent_input(s);
         if (fds[1].revents)
             agent_accept(s);
-        taskio_handle(s->io, fds + 3, io_n, clock_boot_ms());
+        mpi_handle(s->mpi, &fds[3]);
+        taskio_handle(s->io, fds + 4, io_n, clock_boot_ms());
+        if (!s->mpi_lost && taskio_state(s->io) == TASKIO_LOST) {
+            s->mpi_lost = true;
+            mpi_lost(s->mpi, "srun has gone");
+        }
         for (uint32_t i = 0; i < s->count; i++)
             if (fds[word_n + i].fd >= 0 && fds[word_n + i].revents && fds[word_n + i].fd == s->tasks[i].word_fd)
                 read_word(s, i);
@@ -1174,7 +1209,10 @@ int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
     save_state(&s);
     agent_greet(&s);
     s.io = taskio_create(take_order, signal_from_srun, &s);
+    s.mpi = mpi_create(take_order, s.folder_fd, mpi_says, &s);
+    taskio_on_mpi(s.io, mpi_is_told, &s);
     loop(&s);
+    mpi_destroy(s.mpi);
     taskio_destroy(s.io);
     link_close(&s.agent);
     spank_host_free(s.plugins);

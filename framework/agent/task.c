@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <spur/mpi.h>
 
 #include "agent/container.h"
 #include "agent/pty.h"
@@ -265,6 +266,8 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
         p->out_fd = lifted(p->out_fd);
     if (p->err_fd >= 0)
         p->err_fd = lifted(p->err_fd);
+    if (p->mpi_fd > 0)
+        p->mpi_fd = lifted(p->mpi_fd);
     if (dup3(word_fd, WORD_FD, O_CLOEXEC) < 0)
         _exit(125);
     environment_task_pid(p->env, getpid());
@@ -293,8 +296,10 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
         dprintf(2, "%s", p->line);
     if (p->cpus)
         cpus_apply(p->cpus);
+    if (p->mpi_fd > 0)
+        place(p->mpi_fd, SPUR_MPI_TASK_FD);
     if (!p->hooks)
-        task_close_from(WORD_FD + 1);
+        task_close_from(WORD_FD + 1 + (p->mpi_fd > 0));
     else if (p->hooks->last(p->hooks->arg, p, &err) < 0)        /* all of ours close at the exec; what is open beyond is what a plugin means to hand on */
         child_fail("%s", err.text);
     for (int i = 0; i < 2; i++)

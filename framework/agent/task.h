@@ -29,6 +29,7 @@ struct task_plan {
     const char  *work_dir;
     const char  *in_path, *out_path, *err_path;     /* err_path NULL and err_fd -1: goes where output goes */
     int          in_fd, out_fd, err_fd;
+    int          mpi_fd;            /* its end of the mpi plugin's socket, which it finds as SPUR_MPI_TASK_FD; 0 or -1: none */
     bool         is_pty;            /* in_fd is a pseudo terminal: it becomes the terminal of the task, and all three of its streams */
     bool         append;            /* else truncate */
     mode_t       umask;

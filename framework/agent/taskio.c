@@ -45,6 +45,7 @@ struct stream {
 struct taskio {
     const Wire__StepOrder *order;
     void (*signalled)(void *arg, int signal); void *arg;
+    void (*mpi_came)(void *arg, const Wire__IoMpi *m); void *mpi_arg;
     enum taskio_state state;
     struct link link;
     char  *hosts, *next_host;
@@ -389,6 +390,17 @@ static void resize(struct taskio *io, const struct frame *f, const uint8_t *body
     wire__io_window__free_unpacked(w, NULL);
 }
 
+void taskio_on_mpi(struct taskio *io, void (*came)(void *arg, const Wire__IoMpi *m), void *arg)
+{
+    io->mpi_came = came;
+    io->mpi_arg = arg;
+}
+
+void taskio_mpi(struct taskio *io, const Wire__IoMpi *m)
+{
+    send_or_lose(io, WIRE__MESSAGE_TYPE__IO_MPI, &m->base);
+}
+
 static void take_message(struct taskio *io, const struct frame *f, const uint8_t *body)
 {
     if (f->type == WIRE__MESSAGE_TYPE__IO_WINDOW)
@@ -405,6 +417,12 @@ static void take_message(struct taskio *io, const struct frame *f, const uint8_t
         if (k)
             io->signalled(io->arg, (int)k->signal);
         wire__kill__free_unpacked(k, NULL);
+    } else if (f->type == WIRE__MESSAGE_TYPE__IO_MPI && io->mpi_came) {
+        Wire__IoMpi *m = wire__io_mpi__unpack(NULL, f->length, body);
+
+        if (m)
+            io->mpi_came(io->mpi_arg, m);
+        wire__io_mpi__free_unpacked(m, NULL);
     }
 }
 

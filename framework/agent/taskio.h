@@ -20,6 +20,9 @@ struct taskio *taskio_create(const Wire__StepOrder *order, void (*signalled)(voi
 void taskio_destroy(struct taskio *io);
 enum taskio_state taskio_state(const struct taskio *io);
 const char *taskio_fault(const struct taskio *io);          /* why LOST */
+/* What srun says for the mpi plugin's server of this node goes to `came`; taskio_mpi says what that server has to say. */
+void taskio_on_mpi(struct taskio *io, void (*came)(void *arg, const Wire__IoMpi *m), void *arg);
+void taskio_mpi(struct taskio *io, const Wire__IoMpi *m);
 /* Gives a task's pipes to taskio: write end of its input, read ends of output and error; -1 where there is none. With a pseudo terminal: two
  * descriptors of its master, and no error. */
 void taskio_attach(struct taskio *io, uint32_t local, int in_fd, int out_fd, int err_fd);

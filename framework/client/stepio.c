@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "client/link.h"
+#include "client/relay.h"
 #include "client/stepio.h"
 
 #define READ_LIMIT    (256u << 10)      /* of one supervisor at a time */
@@ -40,6 +41,7 @@ struct peer {
     struct link link;
     char    *node;                      /* NULL: has not said hello */
     uint32_t first, count, *ids;    /* its tasks; ids NULL: first and those behind it */
+    uint32_t rank;
     uint64_t credit, seq;
     bool     over;                      /* said its last word */
     int64_t  until_ms;                  /* a stranger's deadline */
@@ -58,6 +60,7 @@ struct step_io {
     bool     input_over, out_broken[2];
     uint64_t input_sent;
     bool     changed;
+    struct relay *relay;                /* of the mpi plugin's servers; NULL: they have said nothing yet */
 };
 
 /* ---- listening ---- */
@@ -165,6 +168,7 @@ void step_io_close(struct step_io *io)
         return;
     for (size_t i = 0; i < io->peer_count; i++)
         peer_free(io->peers[i]);
+    relay_destroy(io->relay);
     free(io->peers);
     free(io->status);
     close(io->fd);
@@ -296,6 +300,8 @@ static void peer_lost(struct step_io *io, struct peer *p, const char *why)
     if (!p->node || p->over)
         return;
     p->over = true;
+    if (io->relay)
+        relay_lost(io->relay, why);
     for (uint32_t i = 0, t; i < p->count; i++)
         if (io->status[t = peer_task(p, i)] < 0) {
             io->result->lost++;
@@ -305,6 +311,42 @@ static void peer_lost(struct step_io *io, struct peer *p, const char *why)
         }
     if (io->plan->node_failed)
         io->plan->node_failed(io->plan->arg, io, p->node, why, SIGKILL);
+}
+
+/* ---- the mpi plugin's servers ---- */
+
+static bool deliver(void *arg, uint32_t node, const Wire__IoMpi *m)
+{
+    struct step_io *io = arg;
+    struct spur_error err = { 0 };
+
+    for (size_t i = 0; i < io->peer_count; i++) {
+        struct peer *p = io->peers[i];
+
+        if (!p->node || p->rank != node)
+            continue;
+        if (p->link.fd >= 0 && (link_send(&p->link, WIRE__MESSAGE_TYPE__IO_MPI, ++p->seq, &m->base, &err) < 0 || link_flush(&p->link, &err) < 0))
+            link_close(&p->link);       /* the next turn finds it so */
+        return true;                    /* what is said to a node that is gone is dropped */
+    }
+    return false;
+}
+
+static bool take_mpi(struct step_io *io, struct peer *p, const Wire__IoMpi *m)
+{
+    struct spur_error err = { 0 };
+
+    if (!p->node)
+        return false;
+    if (m->kind != WIRE__IO_MPI__KIND__ABORT) {
+        if (!io->relay)
+            io->relay = relay_create(io->plan->nodes, deliver, io);
+        if (relay_take(io->relay, p->rank, m, &err) == 0)
+            return true;
+    }
+    if (io->plan->aborted)
+        io->plan->aborted(io->plan->arg, io, p->node, m->kind == WIRE__IO_MPI__KIND__ABORT && m->text ? m->text : err.text, m->kind == WIRE__IO_MPI__KIND__ABORT ? m->status : 1);
+    return true;
 }
 
 static bool take_hello(struct step_io *io, struct peer *p, const Wire__IoHello *h)
@@ -324,8 +366,11 @@ static bool take_hello(struct step_io *io, struct peer *p, const Wire__IoHello *
     p->ids = listed ? mem_copy_bytes(h->task_ids, h->tasks * sizeof *p->ids) : NULL;
     for (uint32_t i = 0; i < p->count; i++)
         io->status[peer_task(p, i)] = TASK_RUNS;
+    p->rank = h->node_rank;
     io->connected++;
     io->changed = true;
+    if (io->relay)
+        relay_arrived(io->relay, p->rank);
     if (h->error) {
         p->over = true;
         if (io->plan->node_failed)
@@ -396,6 +441,13 @@ static bool take_message(struct step_io *io, struct peer *p, const struct frame 
             p->over = p->over || e->last;
         }
         wire__io_exit__free_unpacked(e, NULL);
+        break;
+    }
+    case WIRE__MESSAGE_TYPE__IO_MPI: {
+        Wire__IoMpi *m = wire__io_mpi__unpack(NULL, f->length, body);
+
+        fine = m && take_mpi(io, p, m);
+        wire__io_mpi__free_unpacked(m, NULL);
         break;
     }
     default:

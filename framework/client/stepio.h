@@ -44,6 +44,7 @@ struct step_io_plan {
     int    (*tick)(void *arg, struct step_io *io);
     void   (*task_ended)(void *arg, struct step_io *io, uint32_t task, int status);     /* wait() status; for -K and -W. May be NULL */
     void   (*node_failed)(void *arg, struct step_io *io, const char *node, const char *text, int status);      /* it could not start its tasks. May be NULL */
+    void   (*aborted)(void *arg, struct step_io *io, const char *node, const char *text, int exit_code);   /* MPI on that node wants the step ended. May be NULL */
     void    *arg;
 };
 

@@ -51,7 +51,7 @@ struct contract {           /* what a case gets */
 
 struct contract_case { const char *name; int (*run)(struct contract *c, struct spur_error *err); };
 extern const struct contract_case contract_common[], contract_store[], contract_select[], contract_switch[], contract_auth[],
-    contract_priority[], contract_gpu[], contract_score[], contract_contain[];   /* each ends with a NULL name */
+    contract_priority[], contract_gpu[], contract_score[], contract_contain[], contract_mpi[];   /* each ends with a NULL name */
 
 void *contract_alloc(struct contract *c, size_t size);     /* zeroed; freed with the case */
 /* Opens one more instance of the target. */

@@ -21,6 +21,7 @@
 #include <spur/auth.h>
 #include <spur/contain.h>
 #include <spur/gpu.h>
+#include <spur/mpi.h>
 #include <spur/score.h>
 #include <spur/priority.h>
 #include <spur/select.h>
@@ -193,6 +194,7 @@ static const struct mandatory {
     MANDATORY(score, best),
     MANDATORY(contain, create), MANDATORY(contain, enter), MANDATORY(contain, signal), MANDATORY(contain, kill), MANDATORY(contain, count),
     MANDATORY(contain, destroy),
+    MANDATORY(mpi, start), MANDATORY(mpi, task),
 #undef MANDATORY
 };
 

@@ -30,7 +30,8 @@ extern "C" {
     X(priority, 5, 0, 1) \
     X(gpu,      6, 0, 2) \
     X(score,    7, 0, 1) \
-    X(contain,  8, 0, 1)
+    X(contain,  8, 0, 1) \
+    X(mpi,     10, 0, 1)
 
 enum spur_kind {
 #define SPUR_KIND_ROW(name, number, major, minor) SPUR_KIND_##name = number,
@@ -50,6 +51,7 @@ enum {
 #define SPUR_CAP_REPLICATED   (UINT64_C(1) << 1)    /* store: more than one member */
 #define SPUR_CAP_LINKS        (UINT64_C(1) << 2)    /* select: chooses GPUs by their links */
 #define SPUR_CAP_HOST_IDENTITY (UINT64_C(1) << 3)   /* auth: proves hosts apart, not only users */
+#define SPUR_CAP_SERVES       (UINT64_C(1) << 5)    /* mpi: has a server beside the tasks of each node */
 
 /* Options are data: rows of name, type, default, help; ends with a null name. They stand in spur.conf as
  * plugin "select/topo" { weight = 3 }. The host checks type and name, with file and line. */
