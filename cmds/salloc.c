@@ -28,6 +28,7 @@
 #include "cmds/commands.h"
 #include "cmds/common/allocation.h"
 #include "cmds/common/jobenv.h"
+#include "cmds/common/plugins.h"
 #include "cmds/common/request.h"
 #include "state/job.h"
 
@@ -503,20 +504,28 @@ static int run(struct salloc *s, int argc, char **argv)
 
 int cmd_salloc(int argc, char **argv)
 {
-    struct option_row *rows = mem_array(request_row_count(), sizeof *rows);
+    struct option_row *rows;
+    struct plugins *plugins;
     struct salloc s = { .guard = { .fd = -1 }, .command = -1, .watcher = -1 };
     struct option_table table;
     int rc;
 
+    if ((rc = plugins_open(REQUEST_SALLOC, &plugins)))
+        return error_exit(rc);
+    rows = mem_array(request_row_count() + plugins_rows(plugins), sizeof *rows);
     request_table(REQUEST_SALLOC, rows, &table);
+    plugins_table(plugins, rows, &table);
     request_init(&s.r, REQUEST_SALLOC);
     rc = options_all(&s.r, &table, argc, argv);
+    if (rc == 0)
+        rc = plugins_ready(plugins, &s.r);
     if (rc == OPTIONS_DONE)
         rc = 0;
     else if (rc)
         rc = error_exit(rc);
     else
         rc = run(&s, argc, argv);
+    plugins_close(plugins);
     client_close(s.client);
     free(rows);
     request_fini(&s.r);

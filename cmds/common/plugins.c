@@ -223,6 +223,7 @@ static void carry(struct plugins *p, struct request *r)
         setenv(name, value ? value : "", 1);
         control_set(p, name, value ? value : "");
     }
+    control_set(p, "_SLURM_SPANK_STACK", "1");      /* the record of a job says that plugins were there: its epilog may have some too */
     r->spec.n_spank_env = p->control_count;
     r->spec.spank_env = arena_alloc(&r->arena, (p->control_count + 1) * sizeof *r->spec.spank_env);
     for (size_t i = 0; i < p->control_count; i++)

@@ -14,6 +14,7 @@
 
 #include "agent/environment.h"
 #include "agent/hooks.h"
+#include "agent/spank_node.h"
 #include "rpc/programs.h"
 #include "state/apply.h"
 #include "state/job.h"
@@ -122,6 +123,16 @@ static void env_make(struct identity *n, const Wire__JobInfo *job, bool is_epilo
     environment_set(env, "SLURMD_NODENAME", n->name);
     hook_environment(job, is_epilog ? "epilog_slurmd" : "prolog_slurmd", is_epilog, env_set, env);
     env_devices(n, job, env);
+    spank_node_environment(set, is_epilog ? "job_epilog" : "job_prolog", env);
+}
+
+static bool is_asked(const struct agent *a, const char *patterns)
+{
+    char *all = spank_node_programs(a->set, patterns);
+    bool is = all != NULL;
+
+    free(all);
+    return is;
 }
 
 /* ---- prolog ---- */
@@ -194,17 +205,22 @@ static void prolog_start(struct hook *k, const Wire__Launch *l, const Wire__Cred
 {
     struct agent *a = k->node->agent;
     Wire__JobInfo none = WIRE__JOB_INFO__INIT, job = l->job ? *l->job : none;
-    struct programs_order order = { .what = "Prolog", .patterns = a->set->prolog, .timeout_s = a->set->prolog_timeout_s, .done = prolog_ended, .arg = k };
+    struct programs_order order = { .what = "Prolog", .timeout_s = a->set->prolog_timeout_s, .done = prolog_ended, .arg = k };
     struct environment env;
+    char *all;
 
     job.job_id = grant->job_id;
     job.uid = grant->uid;
     job.gid = grant->gid;
     if (grant->user)
         job.user = grant->user;
+    if (!job.spec)
+        job.spec = l->spec;
     env_make(k->node, &job, false, &env);
     order.env = env.vars;
+    order.patterns = all = spank_node_programs(a->set, a->set->prolog);
     programs_run(programs_of(a), &order);
+    free(all);
     environment_fini(&env);
 }
 
@@ -253,7 +269,7 @@ bool hooks_hold(struct agent_step *s, const Wire__Launch *l, const Wire__Credent
     struct identity *n = s->node;
     struct hook *k;
 
-    if (n->agent->is_emulated || (!n->agent->set->prolog && !hook_find(n->agent, grant->job_id, grant->attempt)))
+    if (n->agent->is_emulated || (!is_asked(n->agent, n->agent->set->prolog) && !hook_find(n->agent, grant->job_id, grant->attempt)))
         return false;
     k = prolog_of(n, l, grant);
     if (k->phase == PROLOG_DONE)
@@ -269,7 +285,7 @@ bool hooks_hold(struct agent_step *s, const Wire__Launch *l, const Wire__Credent
 
 void hooks_alloc(struct identity *n, const Wire__Launch *l, const Wire__Credential *grant)
 {
-    struct hook *k = n->agent->is_emulated || !n->agent->set->prolog ? NULL : prolog_of(n, l, grant);
+    struct hook *k = n->agent->is_emulated || !is_asked(n->agent, n->agent->set->prolog) ? NULL : prolog_of(n, l, grant);
 
     if (!k || k->phase == PROLOG_DONE) {
         node_report_text(n, WIRE__REPORT__KIND__STARTED, grant->job_id, STEP_EXTERN, grant->attempt, 0, NULL);
@@ -307,15 +323,18 @@ static void epilog_start(struct identity *n, struct ending *e)
     struct agent *a = n->agent;
     Wire__JobInfo none = WIRE__JOB_INFO__INIT;
     struct epilog *p = mem_alloc(sizeof *p);
-    struct programs_order order = { .what = "Epilog", .patterns = a->set->epilog, .timeout_s = a->set->epilog_timeout_s, .done = epilog_ended, .arg = p };
+    struct programs_order order = { .what = "Epilog", .timeout_s = a->set->epilog_timeout_s, .done = epilog_ended, .arg = p };
     struct environment env;
+    char *all;
 
     none.job_id = e->job_id;
     *p = (struct epilog){ n, e->job_id, e->attempt };
     env_make(n, e->job ? e->job : &none, true, &env);
     order.env = env.vars;
     e->epilog = EPILOG_RUNS;
+    order.patterns = all = spank_node_programs(a->set, a->set->epilog);
     programs_run(programs_of(a), &order);
+    free(all);
     environment_fini(&env);
 }
 
@@ -328,7 +347,7 @@ bool hooks_over(struct identity *n, struct ending *e)
     for (size_t i = 0; (k = table_next(&n->agent->hooks, &i)); )
         if (k->job_id == e->job_id && k->attempt <= e->attempt && k->phase == PROLOG_RUNS)
             return false;
-    if (e->epilog == EPILOG_NONE && n->agent->set->epilog)
+    if (e->epilog == EPILOG_NONE && is_asked(n->agent, n->agent->set->epilog))
         epilog_start(n, e);
     return e->epilog != EPILOG_RUNS;
 }

@@ -115,7 +115,8 @@ struct agent {
     struct rig *printed;            /* of spurd -C */
     struct taking *taking; bool take_again;         /* inventory.c: one at a time */
     uv_timer_t gpu_timer;           /* when the GPUs are looked at again after a watch that broke */
-    struct health *health;          /* health.c: HealthCheckProgram; NULL: none */
+    struct health *health;
+    struct spank_node *spank;           /* the process of SPANK plugins in slurmd context; NULL: none */          /* health.c: HealthCheckProgram; NULL: none */
     /* What is wrong with the node, each "" when nothing: of the inventory, of the watched GPUs (with their numbers), of HealthCheckProgram. */
     char     contain_fault[240], stuck_fault[64]; int stuck_count;     /* limits that cannot be kept; steps whose processes do not die */
     char     scan_fault[240], gpu_fault[240], program_fault[240]; uint64_t gpu_faulty;

@@ -23,6 +23,7 @@
 #include "agent/environment.h"
 #include "agent/hardware.h"
 #include "agent/pool.h"
+#include "agent/spank_node.h"
 #include "agent/supervisor.h"
 #include "agent/task.h"
 #include "base/str.h"
@@ -212,6 +213,8 @@ int spurstepd_main(int argc, char **argv)
 
     if (argc == 2 && !strcmp(argv[1], "--hardware"))
         return hardware_main();
+    if (argc == 2 && !strcmp(argv[1], "--spank"))
+        return spank_node_main();
     if (argc < 2 || strcmp(argv[1], "--pool") || fstat(POOL_FD, &st) < 0 || !S_ISSOCK(st.st_mode)) {
         fprintf(stderr, "spurstepd: started by spurd for each step; there is nothing to start by hand\n");
         return 1;

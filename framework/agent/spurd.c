@@ -27,6 +27,7 @@
 #include "agent/hooks.h"
 #include "agent/inside.h"
 #include "agent/probe.h"
+#include "agent/spank_node.h"
 #include "agent/task.h"
 #include "rpc/daemon.h"
 #include "rpc/folder.h"
@@ -223,6 +224,7 @@ static void agent_stop(struct agent *a)
     }
     gpus_stop(a);
     health_stop(a);
+    spank_node_stop(a);
     hooks_stop(a);
     uv_close((uv_handle_t *)&a->gpu_timer, NULL);
     for (size_t i = 0; i < sizeof a->signals / sizeof *a->signals; i++)
@@ -337,6 +339,7 @@ static int agent_start(struct agent *a, const struct config *cfg, bool clean, st
     node_mesh_start(a);
     inventory_take(a, dial_all);
     health_start(a);
+    spank_node_start(a);
     return 0;
 }
 

@@ -453,7 +453,7 @@ void steps_kill(struct identity *n, const Wire__Kill *k)
             e->attempt = k->attempt;
             if (seen_has(&n->agent->seen, k->job_id, SEEN_JOB_OVER, k->attempt, node_hash(n)))
                 e->epilog = EPILOG_DONE;        /* asked again because its GONE is still on its way */
-            else if (k->job && n->agent->set->epilog)
+            else if (k->job)            /* for the Epilog, or SPANK plugins */
                 e->job = job_copy(k->job);
             e->next = n->endings;
             n->endings = e;

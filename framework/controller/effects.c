@@ -237,7 +237,7 @@ static void kill_empty(struct ctl *c, const struct job *j, Wire__Kill *k, struct
     k->has_kill_wait_s = k->has_until_empty = 1;
     k->kill_wait_s = (uint32_t)config_number(c->state->config, CONF_KillWait);
     k->until_empty = 1;
-    if (epilog && *epilog)
+    if ((epilog && *epilog) || config_text(c->state->config, CONF_PlugStackConfig) || job_spec(j, a)->n_spank_env)
         k->job = job_info(c->state, j, ~UINT64_C(0), clock_wall_ms() / 1000, a);
     k->why = (char *)(uintptr_t)(j->flags & (JOB_FLAG_REQUEUE | JOB_FLAG_REQUEUE_HOLD) ? "JOB REQUEUE" : j->state == JOB_TIMEOUT ? "TIME LIMIT" :
                                  j->state == JOB_PREEMPTED ? "PREEMPTION" : j->state == JOB_NODE_FAIL ? "NODE FAILURE" : NULL);

@@ -85,7 +85,8 @@ static bool is_stopped(struct run *r)
 
 static int start(const char *path, char *const *env, pid_t *pid, int *out)
 {
-    char *argv[] = { (char *)(uintptr_t)path, NULL };
+    bool is_self = !strcmp(path, PROGRAMS_SELF);
+    char *argv[] = { is_self ? (char *)"spurstepd" : (char *)(uintptr_t)path, is_self ? (char *)"--spank" : NULL, NULL };
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     sigset_t all, none;
@@ -155,7 +156,10 @@ static void run_one(struct run *r, const char *path)
     size_t n = 0;
     pid_t pid;
 
-    if ((cause = start(path, r->env, &pid, &out))) {
+    cause = start(path, r->env, &pid, &out);
+    if (!strcmp(path, PROGRAMS_SELF))
+        path = "of the SPANK plugins";
+    if (cause) {
         r->end.failed = true;
         snprintf(r->end.text, sizeof r->end.text, "%s %.100s: cannot be executed: %s", r->what, path, strerror(cause));
         free(text);

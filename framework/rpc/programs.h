@@ -9,6 +9,9 @@
 #include <stdint.h>
 #include <uv.h>
 
+/* As a pattern: this very program, as `spurstepd --spank` (agent/spank_node.c). */
+#define PROGRAMS_SELF "/proc/self/exe"
+
 struct programs;
 
 /* How a run has ended. text: which program and why, when it failed. */

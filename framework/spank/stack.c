@@ -126,33 +126,25 @@ static void options_of_table(struct spank_plugin *p)
         option_register(p, o);
 }
 
-int spank_stack_open(const char *path, const char *plugin_dir, spank_context_t context, struct spank_facts *facts, struct spank_stack **out, struct spur_error *err)
+static int open_rows(struct spank_stack *s, const struct plugstack_row *rows, size_t count, const char *plugin_dir, struct spank_stack **out, struct spur_error *err)
 {
-    struct spank_stack *s = mem_alloc(sizeof *s);
-    int rc;
+    int rc = 0;
 
-    *out = NULL;
     spank_calls_here();
-    if ((rc = plugstack_read(path, &s->conf, err)) < 0) {
-        free(s);
-        return spur_context(err, "plugstack");
-    }
-    s->context = context;
-    s->facts = facts;
-    s->plugins = mem_array(s->conf.count + 1, sizeof *s->plugins);
-    for (size_t i = 0; rc == 0 && i < s->conf.count; i++) {
-        const struct plugstack_row *row = &s->conf.rows[i];
+    s->plugins = mem_array(count + 1, sizeof *s->plugins);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
         struct spank_plugin *p = &s->plugins[s->count];
 
-        if (load(s, p, row, plugin_dir, err) == 0) {
+        if (load(s, p, &rows[i], plugin_dir, err) == 0) {
             s->count++;
-        } else if (row->required) {
+            continue;
+        }
+        unload(p);
+        memset(p, 0, sizeof *p);
+        if (rows[i].required) {
             rc = spur_context(err, "required SPANK plugin");
-            unload(p);
         } else {
             spank_log_line(SPANK_LOG_ERROR, "optional SPANK plugin left out: %s", err->text);
-            unload(p);
-            memset(p, 0, sizeof *p);
             memset(err, 0, sizeof *err);
         }
     }
@@ -165,6 +157,33 @@ int spank_stack_open(const char *path, const char *plugin_dir, spank_context_t c
         options_of_table(&s->plugins[i]);
     *out = s;
     return 0;
+}
+
+int spank_stack_open(const char *path, const char *plugin_dir, spank_context_t context, struct spank_facts *facts, struct spank_stack **out, struct spur_error *err)
+{
+    struct spank_stack *s = mem_alloc(sizeof *s);
+    int rc;
+
+    *out = NULL;
+    s->context = context;
+    s->facts = facts;
+    if ((rc = plugstack_read(path, &s->conf, err)) < 0) {
+        free(s);
+        return spur_context(err, "plugstack");
+    }
+    return open_rows(s, s->conf.rows, s->conf.count, plugin_dir, out, err);
+}
+
+int spank_stack_open_row(const struct plugstack_row *row, const char *plugin_dir, spank_context_t context, struct spank_facts *facts, struct spank_stack **out,
+                         struct spur_error *err)
+{
+    struct spank_stack *s = mem_alloc(sizeof *s);
+
+    *out = NULL;
+    s->context = context;
+    s->facts = facts;
+    arena_init(&s->conf.arena, 0);
+    return open_rows(s, row, 1, plugin_dir, out, err);
 }
 
 void spank_stack_close(struct spank_stack *s)

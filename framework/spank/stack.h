@@ -64,6 +64,10 @@ struct spank_stack;
 /* Reads the stack file, loads its plugins (relative ones are looked for in the folders of plugin_dir, apart by ':', then in LIBDIR/slurm). *out NULL and 0: the
  * file is not there or empty. An optional plugin that does not load is said to the log and left out; a required one is the error. */
 int  spank_stack_open(const char *path, const char *plugin_dir, spank_context_t context, struct spank_facts *facts, struct spank_stack **out, struct spur_error *err);
+/* A stack of one; the row is borrowed. */
+struct plugstack_row;
+int  spank_stack_open_row(const struct plugstack_row *row, const char *plugin_dir, spank_context_t context, struct spank_facts *facts, struct spank_stack **out,
+                          struct spur_error *err);
 void spank_stack_close(struct spank_stack *s);          /* calls no hook */
 /* Calls a hook of every plugin that has it, in order. A required plugin that fails ends the walk: the error names plugin and hook. */
 int  spank_stack_call(struct spank_stack *s, enum spank_hook hook, struct spur_error *err);
