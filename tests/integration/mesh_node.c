@@ -4,6 +4,7 @@
  *   mesh_node FOLDER INTERFACE PORT PREFIX      folder: where the key lies
  *   up | rotate                     -> "key HEX"
  *   peers NAME,HEX,ENDPOINT,ADDR ... ("-": none)   -> "ok"
+ *   many N                          -> "ok": N peers that nobody is, at 10.77.1.1 and on
  *   peer N                          -> "NAME ADDR HEARD RX TX"
  *   status                          -> the plugin's line
  *   address N                       -> the address
@@ -11,6 +12,7 @@
  *   dial ADDR PORT                  -> "ok": a TCP connection that stays
  *   echo BYTES                      -> "ok" when they went over that connection and came back
  *   end [down]                      -> "ok", and the program ends; down: with the interface
+ * MESH_NODE_DEVICE: kernel or userspace, where the choice is not free.
  */
 #include <errno.h>
 #include <signal.h>
@@ -40,6 +42,8 @@ static const char *option(const struct spur_conf *conf, const char *name)
         return "1";
     if (!strcmp(name, "down_at_end"))
         return down;
+    if (!strcmp(name, "device") && getenv("MESH_NODE_DEVICE"))
+        return getenv("MESH_NODE_DEVICE");
     for (const struct spur_option *o = spur_plugin_switch_wireguard.options; o->name; o++)
         if (!strcmp(o->name, name))
             return o->fallback;
@@ -70,6 +74,25 @@ static int peer_parse(char *text, struct spur_switch_node *out)
     out->endpoint = strcmp(part[2], "-") ? part[2] : NULL;
     out->mesh_addr = strcmp(part[3], "-") ? part[3] : NULL;
     return strcmp(part[1], "-") ? key_parse_hex(part[1], out->public_key) : 0;
+}
+
+static int many(const struct spur_switch_ops *ops, void *self, uint32_t n, struct spur_error *err)
+{
+    struct spur_switch_node *nodes = calloc(n + 1u, sizeof *nodes);
+    char (*texts)[2][32] = calloc(n + 1u, sizeof *texts);
+    int rc;
+
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(texts[i][0], sizeof texts[i][0], "x%u", i);
+        snprintf(texts[i][1], sizeof texts[i][1], "10.77.%u.%u", i / 250 + 1, i % 250 + 1);
+        nodes[i] = (struct spur_switch_node){ .name = texts[i][0], .mesh_addr = texts[i][1], .endpoint = "192.0.2.9:51871" };
+        memset(nodes[i].public_key, 9, sizeof nodes[i].public_key);
+        memcpy(nodes[i].public_key, &i, sizeof i);
+    }
+    rc = ops->peers(self, nodes, n, sizeof *nodes, err);
+    free(nodes);
+    free(texts);
+    return rc;
 }
 
 static int tcp(const char *addr, const char *number, bool serve)
@@ -176,6 +199,8 @@ int main(int argc, char **argv)
                 if (peer_parse(one, &nodes[n]) < 0)
                     return 2;
             rc = ops->peers(self, nodes, n, sizeof *nodes, &err);
+        } else if (!strcmp(word, "many")) {
+            rc = many(ops, self, (uint32_t)atoi(rest), &err);
         } else if (!strcmp(word, "peer")) {
             if ((rc = ops->peer(self, (uint32_t)atoi(rest), &peer, &err)) == 0)
                 snprintf(text, sizeof text, "%s %s %lld %llu %llu", peer.name, peer.mesh_addr, (long long)peer.heard_s, (unsigned long long)peer.rx_bytes,
