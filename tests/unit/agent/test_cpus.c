@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_cpus.c - cores as hwloc has recorded them of real machines, and what a step's order comes to with them: masks, variables, words. */
 #include <check.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/cores.h"
 #include "agent/cpus.h"
 #include "agent/settings.h"
 #include "base/str.h"
+#include "state/cpubind.h"
 #include "test_agent.h"
 
 /* Machines of tests/data/topologies, as hwloc-calc counts them. */
@@ -160,6 +163,45 @@ START_TEST(what_cannot_be)
 }
 END_TEST
 
+/* A child of this test binds itself to one CPU of those that the test has, and says so. */
+START_TEST(a_child_is_bound)
+{
+    struct cpus_task t = { .node = "n1", .word = "MASK", .global = 3, .local = 1, .bound = true, .verbose = true };
+    cpu_set_t own;
+    char said[400];
+    int fd[2], cpu = 0, status;
+    ssize_t n;
+    pid_t pid;
+
+    if (sched_getaffinity(0, sizeof own, &own) < 0)
+        return;                     /* a machine with more CPUs than this set has room for */
+    while (!CPU_ISSET(cpu, &own))
+        cpu++;
+    bitmap_init(&t.mask, CPUBIND_CPUS);
+    bitmap_init(&t.memory, CPUBIND_LDOMS);
+    bitmap_set(&t.mask, (size_t)cpu);
+    ck_assert_int_eq(pipe(fd), 0);
+    pid = fork();
+    if (pid == 0) {
+        cpu_set_t now;
+
+        dup2(fd[1], 2);
+        cpus_apply(&t);
+        _exit(sched_getaffinity(0, sizeof now, &now) == 0 && CPU_COUNT(&now) == 1 && CPU_ISSET(cpu, &now) ? 0 : 1);
+    }
+    close(fd[1]);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    n = read(fd[0], said, sizeof said - 1);
+    ck_assert_int_gt(n, 0);
+    said[n] = '\0';
+    ck_assert_msg(strncmp(said, "cpu-bind=MASK - n1, task  3  1 [", 32) == 0 && strstr(said, " set\n"), "%s", said);
+    close(fd[0]);
+    bitmap_fini(&t.mask);
+    bitmap_fini(&t.memory);
+}
+END_TEST
+
 TCase *case_cpus(void)
 {
     TCase *t = tcase_create("cpus");
@@ -169,5 +211,6 @@ TCase *case_cpus(void)
     tcase_add_test(t, lines_that_are_none);
     tcase_add_test(t, variables);
     tcase_add_test(t, what_cannot_be);
+    tcase_add_test(t, a_child_is_bound);
     return t;
 }
