@@ -5,6 +5,8 @@
 #include "admit/private.h"
 #include "base/str.h"
 #include "state/bind.h"
+#include "state/cpubind.h"
+#include "state/layout.h"
 
 #define STEP_ENV_MAX (16u << 20)
 #define STEP_ARGV_MAX (2u << 20)
@@ -16,6 +18,9 @@ int admit_step(struct state *s, const Wire__StepRequest *r, const struct spur_id
     const struct job *j = state_job(s, r->job_id);
     int64_t most = config_number(s->config, CONF_MaxStepCount), per_node = config_number(s->config, CONF_MaxTasksPerNode);
     uint64_t argv = 0;
+    struct layout_how how;
+    struct cpubind cpu;
+    struct membind mem;
     Wire__OpStep *o;
     Wire__Op *op;
     int rc;
@@ -67,6 +72,11 @@ int admit_step(struct state *s, const Wire__StepRequest *r, const struct spur_id
             return deny(out, err, REFUSE_GRES, "%s", arena_copy(a, err->text));
         bind_fini(&b);
     }
+    if (layout_parse(r->spec->distribution, &how, err) < 0)
+        return deny(out, err, REFUSE_BAD_REQUEST, "%s", arena_copy(a, err->text));
+    if (cpubind_parse(r->spec->cpu_bind, &cpu, err) < 0 || (cpubind_fini(&cpu), membind_parse(r->spec->mem_bind, &mem, err)) < 0)
+        return deny(out, err, REFUSE_BAD_REQUEST, "%s", arena_copy(a, err->text));
+    membind_fini(&mem);
     if (r->spec->has_mem_per_node_mib + r->spec->has_mem_per_cpu_mib > 1)
         return deny(out, err, REFUSE_MEMORY, "--mem and --mem-per-cpu are mutually exclusive");
 
