@@ -17,6 +17,7 @@
 #include "agent/container.h"
 #include "agent/environment.h"
 #include "agent/limits.h"
+#include "agent/private_tmp.h"
 #include "state/job.h"
 
 #define PROCESS "contain/process"
@@ -71,6 +72,7 @@ static void contain_destroy(Wire__Contain *c)
     free(c->plugin_dir);
     free(c->spur_text);
     free(c->unkillable_program);
+    private_tmp_free(c->tmp);
     free(c);
 }
 
@@ -186,6 +188,7 @@ void contain_settle(struct agent *a)
     }
     if (s->emulate_hardware && s->contain.constrain && s->contain.cgroup.cores && word_eq(a->contain->plugin, CGROUP))
         log_line(SPUR_LOG_INFO, "ConstrainCores: the cores of this node are emulated, so jobs are not held to them");
+    a->contain->tmp = private_tmp_settle(a, fault, sizeof fault);
     inventory_contain(a, *fault ? fault : NULL);
 }
 

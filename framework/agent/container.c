@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "agent/container.h"
-#include "agent/environment.h"
+#include "agent/private_tmp.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "loader/loader.h"
@@ -27,8 +27,9 @@ static struct {
     const struct spur_contain_ops *ops;
     void *box;
     bool is_frozen;
+    int  ns_fd;                 /* mount namespace of its tasks; -1: the node's */
     struct spur_host host;
-} own;
+} own = { .ns_fd = -1 };
 
 /* ---- the plugin ---- */
 
@@ -123,14 +124,18 @@ int container_own(const Wire__StepOrder *order, struct spur_error *err)
         own.box = NULL;
         return spur_context(err, "%s", own.plugin->name);
     }
-    return 0;
+    if ((rc = private_tmp_make(order, &own.ns_fd, err)) < 0) {
+        own.ops->destroy(own.plugin->self, own.box);
+        own.box = NULL;
+    }
+    return rc;
 }
 
 int container_enter(struct spur_error *err)
 {
     int rc = own.box ? own.ops->enter(own.plugin->self, own.box, err) : 0;
 
-    return rc < 0 ? spur_context(err, "%s", own.plugin->name) : 0;
+    return rc < 0 ? spur_context(err, "%s", own.plugin->name) : private_tmp_enter(own.ns_fd, err);
 }
 
 size_t container_signal(int signal)
@@ -193,6 +198,9 @@ void container_release(void)
     own.box = NULL;
     loader_close(own.plugin);
     own.plugin = NULL;
+    if (own.ns_fd >= 0)
+        close(own.ns_fd);
+    own.ns_fd = -1;
 }
 
 size_t contain_reclaim(const Wire__Contain *order, const Wire__StepState *st)

@@ -20,6 +20,7 @@
 #include "agent/container.h"
 #include "agent/hooks.h"
 #include "agent/inside.h"
+#include "agent/private_tmp.h"
 #include "agent/supervisor.h"
 #include "client/link.h"
 #include "rpc/folder.h"
@@ -85,6 +86,7 @@ static void say_gone(struct identity *n, const struct ending *e)
 
     seen_add(&n->agent->seen, e->job_id, SEEN_JOB_OVER, e->attempt, node_hash(n), clock_wall_ms() + KEEP_OVER_MS);
     hooks_forget(n, e->job_id, e->attempt);
+    private_tmp_over(n->agent, e->job_id);
     r.node = (char *)(uintptr_t)n->name;
     r.kind = WIRE__REPORT__KIND__GONE;
     r.job_id = e->job_id;
