@@ -24,6 +24,7 @@
 #include "cmds/common/environment.h"
 #include "cmds/common/plugins.h"
 #include "cmds/common/submit.h"
+#include "cmds/common/terminal.h"
 #include "cmds/srun.h"
 #include "config/config.h"
 #include "loader/loader.h"
@@ -195,19 +196,6 @@ static char *file_name(struct srun *s, const char *pattern)
 
 static bool append_asked(const struct request *r) { return r->spec.open_mode && r->spec.open_mode[0] == 'a'; }
 
-static int output_open(struct srun *s, const char *pattern, int fallback, int *fd, struct spur_error *err)
-{
-    const char *path = word_eq(pattern, "none") ? "/dev/null" : NULL;
-
-    *fd = fallback;
-    if (!pattern || word_eq(pattern, "all") || is_of_task(pattern))
-        return 0;
-    if (!path)
-        path = file_name(s, pattern);
-    *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (append_asked(&s->r) ? 0 : O_TRUNC), 0666);
-    return *fd < 0 ? spur_fail(err, SPUR_EIO, "Could not open stdout file: %s: %s", path, strerror(errno)) : 0;
-}
-
 static bool is_number(const char *text)
 {
     uint32_t n;
@@ -215,17 +203,35 @@ static bool is_number(const char *text)
     return text && number_u32(text, &n);
 }
 
+static int output_open(struct srun *s, const char *pattern, int fallback, int *fd, struct spur_error *err)
+{
+    const char *path = word_eq(pattern, "none") ? "/dev/null" : NULL;
+
+    *fd = fallback;
+    if (!pattern || word_eq(pattern, "all") || is_number(pattern) || is_of_task(pattern))
+        return 0;
+    if (!path)
+        path = file_name(s, pattern);
+    *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (append_asked(&s->r) ? 0 : O_TRUNC), 0666);
+    return *fd < 0 ? spur_fail(err, SPUR_EIO, "Could not open stdout file: %s: %s", path, strerror(errno)) : 0;
+}
+
 /* Who writes which file is settled before the step is made; what srun opens itself is opened once the step has its number. */
-static int files_plan(struct srun *s, struct spur_error *err)
+static void files_plan(struct srun *s)
 {
     struct request *r = &s->r;
     const char *in = r->step_in;
 
-    if (is_number(r->step_out) || is_number(r->step_err))
-        return spur_fail(err, SPUR_EUNSUPPORTED, "not supported yet: output of one task (--output=%s)", is_number(r->step_out) ? r->step_out : r->step_err);
+    s->one_out = r->step_out && number_u32(r->step_out, &s->out_task);
+    s->one_err = r->step_err && number_u32(r->step_err, &s->err_task);
     s->remote_out = r->step_out && is_of_task(r->step_out);
     s->remote_err = r->step_err ? is_of_task(r->step_err) : s->remote_out;
     s->input = STEP_IO_INPUT_ALL;
+    if (r->pty) {
+        s->input = STEP_IO_INPUT_TASK;
+        s->remote_out = s->remote_err = false;
+        in = NULL;
+    }
     if (word_eq(in, "none")) {
         s->input = STEP_IO_INPUT_NONE;
         s->in_fd = -1;
@@ -237,7 +243,6 @@ static int files_plan(struct srun *s, struct spur_error *err)
     /* in the background of a terminal a read would stop us */
     if (s->in_fd == 0 && isatty(0) && tcgetpgrp(0) != getpgrp())
         s->in_fd = -1;
-    return 0;
 }
 
 static int files_open(struct srun *s, struct spur_error *err)
@@ -519,9 +524,31 @@ static void step_spec(struct srun *s)
     if (s->r.step_in && s->input == STEP_IO_INPUT_ALL && is_of_task(s->r.step_in))
         t->std_in = (char *)(uintptr_t)s->r.step_in;
     if (s->input != STEP_IO_INPUT_ALL)
-        t->input_mode = (char *)(uintptr_t)(s->input == STEP_IO_INPUT_NONE ? "none" : s->r.step_in);
+        t->input_mode = (char *)(uintptr_t)(s->input == STEP_IO_INPUT_NONE ? "none" : s->r.pty ? "0" : s->r.step_in);
     t->n_argv = (size_t)s->r.argc;
     t->argv = s->r.argv;
+}
+
+/* A terminal for task 0, and the step that salloc runs where LaunchParameters has use_interactive_step. */
+static void step_terminal(struct srun *s, char size[2][40], char **also)
+{
+    Wire__StepSpec *t = &s->r.step;
+
+    t->has_preserve_env = t->preserve_env = s->r.preserve_env;
+    if (s->r.interactive) {
+        t->name = (char *)(uintptr_t)"interactive";
+        t->has_ntasks = t->has_min_nodes = t->has_max_nodes = t->has_overlap = t->overlap = true;
+        t->ntasks = t->min_nodes = t->max_nodes = 1;
+        t->has_ntasks_per_node = false;
+    }
+    t->has_pty = t->pty = s->r.pty;
+    if (!s->r.pty || !terminal_size(&t->pty_rows, &t->pty_columns))
+        return;
+    t->has_pty_rows = t->has_pty_columns = true;
+    snprintf(size[0], sizeof size[0], "SLURM_PTY_WIN_ROW=%u", t->pty_rows);
+    snprintf(size[1], sizeof size[1], "SLURM_PTY_WIN_COL=%u", t->pty_columns);
+    also[0] = size[0];
+    also[1] = size[1];
 }
 
 /* A program of the current folder may be named without "./" when PATH has none of that name. */
@@ -649,7 +676,7 @@ static uint32_t node_count(const char *list)
 
 static int step(struct srun *s)
 {
-    char here[4096], dir[4096 + 32], *also[] = { dir, NULL }, *env = NULL;
+    char here[4096], dir[4096 + 32], size[2][40], *also[4] = { NULL }, *env = NULL;
     struct spur_error err = { 0 };
     size_t env_n = 0;
     int rc;
@@ -660,11 +687,14 @@ static int step(struct srun *s)
     if (!s->r.multi_prog)
         program_find(&s->r);
     step_spec(s);
+    step_terminal(s, size, also);
+    if (s->owns_job || !getenv("SLURM_SUBMIT_DIR"))
+        also[also[0] ? 2 : 0] = dir;
     if (s->r.multi_prog && programs_take(s, &err) < 0) {
         fprintf(stderr, "srun: error: %s\n", err.text);
         return error_exit(1);
     }
-    if (environment_export(&s->r, environ, !s->owns_job && getenv("SLURM_SUBMIT_DIR") ? NULL : also, &env, &env_n, &err) < 0) {
+    if (environment_export(&s->r, environ, also, &env, &env_n, &err) < 0) {
         fprintf(stderr, "srun: error: %s\n", err.text);
         return error_exit(1);
     }
@@ -703,7 +733,8 @@ static int run(struct srun *s, int argc, char **argv)
     uint32_t ntasks;
     int rc;
 
-    if (request_place(&s->r, argc, argv, &err) < 0 || files_plan(s, &err) < 0 || client_open(NULL, &s->client, &err) < 0 ||
+    files_plan(s);
+    if (request_place(&s->r, argc, argv, &err) < 0 || client_open(NULL, &s->client, &err) < 0 ||
         request_cluster(&s->r, client_hint(s->client)->cluster, &err) < 0 || listen_for_tasks(s, &err) < 0) {
         fprintf(stderr, "srun: error: %s\n", err.text);
         return error_exit(1);

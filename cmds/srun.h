@@ -21,6 +21,7 @@ struct srun {
     char    *node_list, *tasks_per_node;    /* of the step, in the request's arena */
     int      out_fd, err_fd, in_fd;
     enum step_io_input input; uint32_t input_task;
+    bool     one_out, one_err; uint32_t out_task, err_task;     /* of one task alone: --output=N */
     bool     remote_out, remote_err;        /* supervisors write these files */
     int      wait_status;           /* of the worst task */
     int      guard_fd;              /* of the pipe whose end tells the guard that we are gone */
@@ -28,6 +29,7 @@ struct srun {
 
 /* Signals come through one pipe; a wait for the controller is interrupted by them. */
 void signals_start(void);
+void signals_add(int number);       /* this one too (SIGWINCH) */
 int  signals_fd(void);
 int  signals_take(void);            /* next one that has come, 0: none */
 

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/hostlist.h"
 #include "base/str.h"
+#include "cmds/common/terminal.h"
 #include "cmds/srun.h"
 #include "state/job.h"
 #include "state/layout.h"
@@ -59,6 +60,14 @@ void signals_start(void)
         if (sigaction(caught[i], NULL, &old) == 0 && (old.sa_handler != SIG_IGN || caught[i] == SIGALRM))     /* nohup, and & of a script, are respected */
             sigaction(caught[i], &act, NULL);
     signal(SIGPIPE, SIG_IGN);
+}
+
+void signals_add(int number)
+{
+    struct sigaction act = { .sa_handler = signal_came };
+
+    sigemptyset(&act.sa_mask);
+    sigaction(number, &act, NULL);
 }
 
 int signals_fd(void) { return pipe_fds[0]; }
@@ -150,6 +159,14 @@ static void interrupted(struct running *run, struct step_io *io)
     }
 }
 
+static void resized(struct step_io *io)
+{
+    uint32_t rows, columns;
+
+    if (terminal_size(&rows, &columns))
+        step_io_window(io, rows, columns);
+}
+
 static void woke(void *arg, struct step_io *io)
 {
     struct running *run = arg;
@@ -158,6 +175,8 @@ static void woke(void *arg, struct step_io *io)
     while ((number = signals_take()))
         if (number == SIGINT)
             interrupted(run, io);
+        else if (number == SIGWINCH)
+            resized(io);
         else if (number != SIGALRM)
             step_io_signal(io, number);
 }
@@ -363,7 +382,8 @@ int step_run(struct srun *s)
 {
     struct running run = { .s = s };
     struct step_io_plan plan = { .ntasks = s->ntasks, .nodes = s->nodes, .in_fd = s->in_fd, .out_fd = s->out_fd, .err_fd = s->err_fd, .input = s->input,
-                                 .input_task = s->input_task, .label = s->r.label, .unbuffered = s->r.unbuffered,
+                                 .input_task = s->input_task, .label = s->r.label, .unbuffered = s->r.unbuffered || s->r.pty,
+                                 .one_out = s->one_out, .out_task = s->out_task, .one_err = s->one_err, .err_task = s->err_task,
                                  .wake_fd = signals_fd(), .woke = woke, .tick = tick, .task_ended = task_ended,
                                  .node_failed = node_failed, .aborted = aborted, .arg = &run };
     struct step_io_result result = { 0 };
@@ -377,7 +397,12 @@ int step_run(struct srun *s)
     for (uint32_t t = 0; t < s->ntasks; t++)
         run.ended[t] = -1;
     run.asked_ms = clock_mono_ms();
+    if (s->r.pty) {
+        signals_add(SIGWINCH);
+        terminal_raw();
+    }
     rc = step_io_run(s->io, &plan, &result, &err);
+    terminal_restore();
     ends_tell(&run);
     s->wait_status = result.status;
     if (rc < 0) {

@@ -718,6 +718,9 @@ TAKE(threads)           /* -T: threads of srun itself; it has one whatever is as
 }
 
 TAKE_FLAG(no_shell, no_shell)
+TAKE_FLAG(pty, pty)
+TAKE_FLAG(interactive, interactive)
+TAKE_FLAG(preserve_env, preserve_env)
 TAKE(bell) { R->bell = BELL_ALWAYS; return 0; }
 TAKE(no_bell) { R->bell = BELL_NEVER; return 0; }
 
@@ -851,6 +854,7 @@ static const struct request_row rows[] = {
     ROW(S, "disable-status", 'X', NONE, NULL, NULL, "SLURM_DISABLE_STATUS", take_disable_status, "Ctrl-C goes to the tasks at once"),
     ROW(S, "epilog", 0, VALUE, "PROGRAM", NULL, "SLURM_EPILOG", take_epilog, "run here by srun after the step (none: not the site's either)"),
     ROW(S, "exact", 0, NONE, NULL, NULL, "SLURM_EXACT", take_exact, "a step takes only what it asks for"),
+    ROW(S, "interactive", 0, NONE, NULL, NULL, NULL, take_interactive, "one task on the first node, beside the other steps: what salloc runs with use_interactive_step"),
     ROW(S, "jobid", 0, VALUE, "ID", NULL, "SLURM_JOB_ID SLURM_JOBID", take_jobid, "a step of this job"),
     ROW(S, "multi-prog", 0, NONE, NULL, NULL, NULL, request_take_multi_prog, "the program argument is a file that names each task's program"),
     ROW(S, "kill-on-bad-exit", 'K', MAY, "0|1", NULL, "SLURM_KILL_BAD_EXIT", take_kill_on_bad_exit, "end the step when a task fails"),
@@ -859,6 +863,8 @@ static const struct request_row rows[] = {
     ROW(S, "overlap", 0, NONE, NULL, NULL, "SLURM_OVERLAP", take_overlap, "share CPUs with the other steps of the job"),
     ROW(S, "prolog", 0, VALUE, "PROGRAM", NULL, "SLURM_PROLOG", take_prolog, "run here by srun before the step (none: not the site's either)"),
     ROW(S, "quit-on-interrupt", 0, NONE, NULL, NULL, NULL, take_quit_on_interrupt, "one Ctrl-C ends the step"),
+    ROW(S, "preserve-env", 'E', NONE, NULL, NULL, NULL, take_preserve_env, "SLURM_NNODES and SLURM_NTASKS of the job stay in the tasks' environment"),
+    ROW(S, "pty", 0, NONE, NULL, NULL, NULL, take_pty, "task 0 gets a terminal, this one; the others have no input and output"),
     ROW(S, "relative", 'r', VALUE, "N", NULL, NULL, take_relative, "from node N of the allocation on"),
     ROW(S, "task-epilog", 0, VALUE, "PROGRAM", NULL, "SLURM_TASK_EPILOG", take_task_epilog, "run after each task, as its user"),
     ROW(S, "task-prolog", 0, VALUE, "PROGRAM", NULL, "SLURM_TASK_PROLOG", take_task_prolog, "run before each task, as its user; it may set variables"),
@@ -880,8 +886,8 @@ static const struct { unsigned who; const char *command, *usage, *refused, *lett
       "Submits a job script; lines \"#SBATCH OPTIONS\" at its head are options too.\n", REFUSED_ALL "batch external", "S",
       REFUSED_TWINS("SBATCH_") "SBATCH_BATCH=batch SBATCH_BURST_BUFFER=bb SBATCH_CONTAINER=container" },
     { S, "srun", "Usage: srun [OPTIONS] PROGRAM [ARGUMENTS ...]\nRuns tasks: a step of the job it is called in, else in an allocation of its own.\n",
-      REFUSED_ALL "accel-bind async bcast bcast-exclude compress debugger-test external-launcher het-group ignore-signals interactive msg-timeout "
-      "no-allocate pack-group parsable preserve-env pty send-libs slurmd-debug treewidth wait-for-children x11", "SEZ",
+      REFUSED_ALL "accel-bind async bcast bcast-exclude compress debugger-test external-launcher het-group ignore-signals msg-timeout "
+      "no-allocate pack-group parsable send-libs slurmd-debug treewidth wait-for-children x11", "SZ",
       REFUSED_TWINS("SLURM_") "SLURM_BCAST=bcast SLURM_BURST_BUFFER=bb SLURM_COMPRESS=compress SLURM_CPU_FREQ_REQ=cpu-freq "
       "SLURM_RESV_PORTS=resv-ports SLURM_SEND_LIBS=send-libs "
       "SRUN_CONTAINER=container" },

@@ -607,9 +607,11 @@ static void set_step(struct environment *e, const Wire__StepOrder *order)
     environment_setf(e, "SLURM_STEPID", "%d", (int)order->grant->step_id);
     environment_setf(e, "SLURM_STEP_NUM_NODES", "%zu", l->n_step_nodes);
     environment_setf(e, "SLURM_STEP_NUM_TASKS", "%u", ntasks);
-    environment_setf(e, "SLURM_NNODES", "%zu", l->n_step_nodes);
-    environment_setf(e, "SLURM_NTASKS", "%u", ntasks);
-    environment_setf(e, "SLURM_NPROCS", "%u", ntasks);
+    if (!step->preserve_env) {
+        environment_setf(e, "SLURM_NNODES", "%zu", l->n_step_nodes);
+        environment_setf(e, "SLURM_NTASKS", "%u", ntasks);
+        environment_setf(e, "SLURM_NPROCS", "%u", ntasks);
+    }
     if (step->has_cpus_per_task)
         environment_setf(e, "SLURM_CPUS_PER_TASK", "%u", step->cpus_per_task);
     if (step->has_ntasks_per_node)

@@ -551,7 +551,9 @@ static void handle_channel(struct taskio *io, short got)
         if (!(got & (POLLOUT | POLLERR | POLLHUP)))
             return;
         if (callback_connected(&io->link, &err) < 0) {
-            snprintf(io->fault, sizeof io->fault, "%s", err.text);
+            size_t at = strlen(io->fault);
+
+            snprintf(io->fault + at, sizeof io->fault - at, ": %s", err.text);
             connect_next(io);
             return;
         }

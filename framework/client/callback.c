@@ -54,5 +54,5 @@ int callback_connected(const struct link *l, struct spur_error *err)
     int cause = 0;
 
     getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &cause, &len);
-    return cause ? spur_fail(err, SPUR_ECLOSED, "the connection could not be made: %s", strerror(cause)) : 0;
+    return cause ? spur_fail(err, SPUR_ECLOSED, "%s", strerror(cause)) : 0;
 }

@@ -237,6 +237,8 @@ static void take_output(struct step_io *io, uint32_t task, int stream, const cha
     struct str *rest = &io->lines[2 * (size_t)task + (size_t)stream - 1];
     const char *at, *nl;
 
+    if (stream == 1 ? io->plan->one_out && io->plan->out_task != task : io->plan->one_err && io->plan->err_task != task)
+        return;
     if (io->plan->unbuffered && !io->plan->label) {
         write_out(io, stream, data, n);
         return;
@@ -600,6 +602,34 @@ void step_io_signal(struct step_io *io, int signal)
         if (p->node && !p->over && p->link.fd >= 0 && link_send(&p->link, WIRE__MESSAGE_TYPE__IO_SIGNAL, ++p->seq, &k.base, &err) >= 0)
             link_flush(&p->link, &err);
     }
+}
+
+void step_io_window(struct step_io *io, uint32_t rows, uint32_t columns)
+{
+    Wire__IoWindow w = WIRE__IO_WINDOW__INIT;
+    struct spur_error err = { 0 };
+
+    w.rows = rows;
+    w.columns = columns;
+    for (size_t i = 0; i < io->peer_count; i++) {
+        struct peer *p = io->peers[i];
+
+        if (p->node && !p->over && p->link.fd >= 0 && link_send(&p->link, WIRE__MESSAGE_TYPE__IO_WINDOW, ++p->seq, &w.base, &err) >= 0)
+            link_flush(&p->link, &err);
+    }
+}
+
+int step_io_fd(const struct step_io *io) { return io->fd; }
+
+int step_io_accept(struct step_io *io, struct link *out)
+{
+    int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), one = 1;
+
+    if (fd < 0)
+        return 0;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    link_open(out, fd, channel_keyed(true, io->cluster, io->key));
+    return 1;
 }
 
 void step_io_progress(const struct step_io *io, uint32_t *connected, uint32_t *ended)

@@ -36,6 +36,7 @@ struct step_io_plan {
     uint32_t ntasks, nodes;         /* from the StepReply */
     int      in_fd, out_fd, err_fd; /* normally 0, 1, 2; in_fd -1: no input */
     enum step_io_input input; uint32_t input_task;      /* --input=all|none|N */
+    bool     one_out, one_err; uint32_t out_task, err_task;     /* --output=N, --error=N: this task's alone, the others' is dropped */
     bool     label;                 /* -l: "N: " in front of each line, padded to the widest task number */
     bool     unbuffered;            /* -u: write what comes at once; otherwise whole lines (a line over 16 KiB is cut) */
     int      wake_fd;               /* -1, or readable when srun wants `woke` called (self-pipe of its signal handlers) */
@@ -58,9 +59,17 @@ struct step_io_result {
 int  step_io_run(struct step_io *io, const struct step_io_plan *plan, struct step_io_result *out, struct spur_error *err);
 /* From the callbacks: sends a signal to the step's tasks on all nodes that are connected (srun's Ctrl-C, -K, -W). */
 void step_io_signal(struct step_io *io, int signal);
+/* The size of the terminal has changed (--pty). */
+void step_io_window(struct step_io *io, uint32_t rows, uint32_t columns);
 /* How far it is: nodes that have connected, tasks that have ended. */
 void step_io_progress(const struct step_io *io, uint32_t *connected, uint32_t *ended);
 /* The tasks that run, for "srun: task 0-3: running" at Ctrl-C: status of task t, -1 while it runs, -2 before its node has connected. */
 int  step_io_task(const struct step_io *io, uint32_t task);
+
+/* For who asks the nodes something else than input and output (sstat, sbcast): the listener for poll(), and its next connection, which has still to prove
+ * itself. 1; 0: none waits. */
+struct link;
+int  step_io_fd(const struct step_io *io);
+int  step_io_accept(struct step_io *io, struct link *out);
 
 #endif

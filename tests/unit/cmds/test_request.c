@@ -211,8 +211,8 @@ START_TEST(srun_reads_the_job_it_is_in)
     ck_assert_str_eq(out.text, "min_nodes=2 max_nodes=2 ntasks=8");
     ck_assert_int_eq(record(REQUEST_SRUN, "-n4 --label --cpu-bind=q", &out), 0);
     ck_assert_str_eq(out.text, "min_nodes=2 max_nodes=2 ntasks=4");
-    ck_assert_int_eq(record(REQUEST_SRUN, "--pty", &out), 1);
-    ck_assert_str_eq(out.text, "srun: error: not supported yet: --pty\n");
+    ck_assert_int_eq(record(REQUEST_SRUN, "--x11", &out), 1);
+    ck_assert_str_eq(out.text, "srun: error: not supported yet: --x11\n");
     ck_assert_int_eq(record(REQUEST_SRUN, "--cpu-bind=verbose,cores --mem-bind=local", &out), 0);
     ck_assert_int_eq(record(REQUEST_SRUN, "--cpu-bind=near", &out), 1);
     str_fini(&out);
