@@ -130,6 +130,14 @@ struct reading { const char *folder; int depth; };
 
 static int read_file(struct reading *r, const char *path, bool must, struct plugstack *into, struct spur_error *err);
 
+/* A folder that is not there matches nothing; one that cannot be read may hide plugins. */
+static int glob_ends(const char *path, int cause)
+{
+    (void)path;
+    errno = cause;
+    return cause != ENOENT && cause != ENOTDIR;
+}
+
 static int read_pattern(void *arg, const char *pattern, struct plugstack *into, struct spur_error *err)
 {
     struct reading *r = arg;
@@ -141,7 +149,7 @@ static int read_pattern(void *arg, const char *pattern, struct plugstack *into, 
         return spur_fail(err, SPUR_ELIMIT, "include %.100s...: the name is too long", pattern);
     if (r->depth == PLUGSTACK_DEPTH)
         return spur_fail(err, SPUR_ELIMIT, "include %.160s: more than %d files deep; does a file include itself?", path, PLUGSTACK_DEPTH);
-    got = glob(path, GLOB_ERR, NULL, &found);
+    got = glob(path, 0, glob_ends, &found);
     if (got == GLOB_NOMATCH)
         return 0;               /* an empty plugstack.conf.d is no error */
     if (got)

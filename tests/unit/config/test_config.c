@@ -14,6 +14,7 @@ int main(void)
     add_values(s);
     add_records(s);
     add_files(s);
+    add_plugstack(s);
     add_samples(s);
     r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

@@ -10,5 +10,6 @@ void add_lex(Suite *s);
 void add_values(Suite *s);
 void add_records(Suite *s);
 void add_files(Suite *s);
+void add_plugstack(Suite *s);
 
 #endif
