@@ -17,11 +17,13 @@
 #include <unistd.h>
 
 #include "agent/mpi.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "client/link.h"
 
 #define MPI_FOLDER "mpi"        /* in the step's folder */
 #define READ_MAX   (1u << 20)
+#define SETTLE_MS  5000         /* a server that is stopped or stuck does not hold the step's end */
 
 struct mpi {
     const Wire__StepOrder *order;
@@ -29,7 +31,8 @@ struct mpi {
     enum mpi_state state;
     struct link link;
     uint64_t seq;
-    uint32_t count;
+    uint32_t count, ends;       /* ends: of tasks, that the server has not dealt with */
+    int64_t settle_by_ms;       /* how long they are waited for */
     int    *task_fds;           /* the tasks' ends */
     struct environment *envs;   /* of each task, what the server said */
     char    fault[240];
@@ -217,8 +220,15 @@ void mpi_task_ended(struct mpi *m, uint32_t local, int status)
     out.has_task = out.has_status = 1;
     out.task = local;
     out.status = status;
+    if (m->state != MPI_READY)
+        return;
+    m->ends++;
+    m->settle_by_ms = clock_boot_ms() + SETTLE_MS;
     say(m, &out);
 }
+
+bool mpi_is_settled(const struct mpi *m, int64_t now) { return m->state != MPI_READY || m->ends == 0 || now >= m->settle_by_ms; }
+int64_t mpi_deadline(const struct mpi *m) { return m->state == MPI_READY && m->ends ? m->settle_by_ms : INT64_MAX; }
 
 void mpi_from_srun(struct mpi *m, const Wire__IoMpi *message) { say(m, message); }
 
@@ -243,6 +253,9 @@ static void take_message(struct mpi *m, const Wire__IoMpi *in)
     case WIRE__IO_MPI__KIND__TASK:
         for (size_t i = 0; m->state == MPI_STARTING && in->has_task && in->task < m->count && i < in->n_env; i++)
             environment_set(&m->envs[in->task], in->env[i]->key, in->env[i]->value ? in->env[i]->value : "");
+        break;
+    case WIRE__IO_MPI__KIND__ENDED:
+        m->ends -= m->ends > 0;
         break;
     case WIRE__IO_MPI__KIND__GATHER: case WIRE__IO_MPI__KIND__SEND: case WIRE__IO_MPI__KIND__ABORT:
         m->to_srun(m->arg, in);

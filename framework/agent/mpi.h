@@ -24,6 +24,9 @@ int  mpi_task(const struct mpi *m, uint32_t local, struct environment *env);
 void mpi_end(struct mpi *m);                                /* no task runs any more: so ends the server */
 void mpi_started(struct mpi *m);                            /* all tasks have been forked */
 void mpi_task_ended(struct mpi *m, uint32_t local, int status);
+/* Has the server dealt with the ends it was told? What a rank that went means to the others has to be said before the step is over. */
+bool mpi_is_settled(const struct mpi *m, int64_t now);
+int64_t mpi_deadline(const struct mpi *m);
 void mpi_from_srun(struct mpi *m, const Wire__IoMpi *message);
 void mpi_lost(struct mpi *m, const char *why);              /* srun has gone */
 

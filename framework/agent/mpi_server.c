@@ -211,14 +211,33 @@ static void host_log(void *ctx, int level, const char *text)
 
 /* ---- from the supervisor ---- */
 
+/* What a task that has ended left in its socket, and the socket's end. */
+static void task_drain(struct serving *v, uint32_t local)
+{
+    for (int i = 0; i < 256 && v->s->fds[local] >= 0; i++) {
+        struct pollfd p = { .fd = v->s->fds[local], .events = POLLIN };
+
+        if (poll(&p, 1, 0) <= 0)
+            return;
+        if (v->ops->input(v->plugin->self, local) < 0) {
+            close(v->s->fds[local]);
+            v->s->fds[local] = -1;
+        }
+    }
+}
+
 static void take_message(struct serving *v, const Wire__IoMpi *m)
 {
     struct spur_mpi_part *parts;
 
     switch (m->kind) {
     case WIRE__IO_MPI__KIND__ENDED:
-        if (SPUR_HAS(v->ops, ended) && m->task < v->s->count)
-            v->ops->ended(v->plugin->self, m->task, m->status);
+        if (m->task < v->s->count) {
+            task_drain(v, m->task);
+            if (SPUR_HAS(v->ops, ended))
+                v->ops->ended(v->plugin->self, m->task, m->status);
+        }
+        say(v, m);                          /* so that the step's end waits for what this end means to the others */
         break;
     case WIRE__IO_MPI__KIND__GATHERED:
         if (!SPUR_HAS(v->ops, gathered) || !m->key || m->n_parts != m->n_nodes)
@@ -405,7 +424,7 @@ _Noreturn void mpi_serve(struct mpi_server *s)
         if (fds[1].revents)
             run_posted(&v);
         for (uint32_t i = 0; i < s->count; i++)
-            if (fds[2 + i].fd >= 0 && fds[2 + i].revents && v.ops->input(v.plugin->self, i) < 0) {
+            if (fds[2 + i].fd >= 0 && fds[2 + i].fd == s->fds[i] && fds[2 + i].revents && v.ops->input(v.plugin->self, i) < 0) {
                 close(s->fds[i]);
                 s->fds[i] = -1;
             }

@@ -988,7 +988,7 @@ static void advance(struct supervisor *s, int64_t now)
         plugins_failed(s, "ended while SPANK plugins prepared it");
     if (s->phase == PHASE_RUN && s->limit_at_ms && now >= s->limit_at_ms && s->running)
         time_is_up(s);
-    if (s->phase == PHASE_RUN && s->running == 0 && s->words == 0 && !s->epilogs.first) {
+    if (s->phase == PHASE_RUN && s->running == 0 && s->words == 0 && !s->epilogs.first && mpi_is_settled(s->mpi, now)) {
         if ((s->oom_kills = container_oom_kills()))
             say_oom(s);
         mpi_end(s->mpi);
@@ -1026,7 +1026,7 @@ static void mpi_says(void *arg, const Wire__IoMpi *m)
 {
     struct supervisor *s = arg;
 
-    if (m->kind == WIRE__IO_MPI__KIND__ABORT && (s->is_ending || s->running == 0))
+    if (m->kind == WIRE__IO_MPI__KIND__ABORT && s->is_ending)
         return;                         /* what the end of a step does to MPI is no news */
     if (m->kind == WIRE__IO_MPI__KIND__ABORT && taskio_state(s->io) != TASKIO_OPEN)
         begin_ending(s, SIGTERM, (int64_t)s->order->kill_wait_s * 1000);
@@ -1114,6 +1114,8 @@ static int timeout_of(struct supervisor *s, int64_t now)
     int64_t at = taskio_deadline(s->io), epilog_at = task_epilogs_sweep(&s->epilogs, now);
 
     at = epilog_at < at ? epilog_at : at;
+    if (s->phase == PHASE_RUN && s->running == 0 && mpi_deadline(s->mpi) < at)
+        at = mpi_deadline(s->mpi);
     if (s->phase == PHASE_EMPTYING || (s->is_ending && s->phase == PHASE_RUN))
         at = s->sweep_at_ms < at ? s->sweep_at_ms : at;
     if (s->phase == PHASE_RUN && s->limit_at_ms && s->limit_at_ms < at)
