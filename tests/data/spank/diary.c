@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diary.c - a SPANK plugin that writes every call into a file, and breaks where it is told to. Arguments in plugstack.conf:
  * to=FILE    one line a call: hook, context, and what the items say there
- * fail=HOOK  that hook returns -1;  crash=HOOK  that hook ends the process by a signal */
+ * fail=HOOK  that hook returns -1;  crash=HOOK  that hook ends the process by a signal;  sleep=HOOK  that hook takes ten minutes */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +71,8 @@ static int called(spank_t sp, const char *hook, int ac, char *argv[])
     }
     if (!strcmp(argument(ac, argv, "crash"), hook))
         abort();
+    for (int left = !strcmp(argument(ac, argv, "sleep"), hook) ? 600 : 0; left > 0; left--)
+        sleep(1);
     if (!strcmp(argument(ac, argv, "fail"), hook))
         return -1;
     return 0;
