@@ -28,6 +28,7 @@
 #define SPOOL_FILES_MIN  16
 #define DIAL_NEXT_MS     1000
 #define DIALS_MAX        3
+#define CLOCKS_MS        60000      /* apart from the controller's: said; launches are good for five minutes */
 #define REGISTER_MS      10000      /* for the answer to a registration */
 #define REGISTER_GROUP_MS 3000      /* the same where there are other controllers to ask */
 
@@ -290,6 +291,9 @@ static void registered(struct identity *n, const Wire__RegisterReply *r)
         agent_enrol(n->agent, r->hosts);
     if (!n->registered)
         log_line(SPUR_LOG_INFO, "%s: registered with %s", n->name, rpc_peer(n->conn));
+    if (!n->registered && r->has_wall_ms && llabs(r->wall_ms - clock_wall_ms()) > CLOCKS_MS)
+        log_line(SPUR_LOG_WARN, "%s: this clock is %lld s %s that of %s: set it, or launches are taken for expired here", n->name, llabs(r->wall_ms - clock_wall_ms()) / 1000,
+                 r->wall_ms < clock_wall_ms() ? "ahead of" : "behind", rpc_peer(n->conn));
     n->registered = true;
     n->beats_unanswered = 0;
     n->backoff_ms = BACKOFF_FIRST_MS;

@@ -146,6 +146,8 @@ int  joins_key(struct ctl *c, const struct spur_identity *who, const Wire__HostK
 /* A user's own token; nothing of it is kept here. *token: wipe and free() it. */
 int  joins_user_token(struct ctl *c, const struct spur_identity *who, uint32_t uid, uint32_t gid, const Wire__UserTokenRequest *r, char **token, struct spur_error *err);
 int  joins_untoken(struct ctl *c, const char *id, proposed_fn done, void *arg, struct spur_error *err);
+/* A refused registration: a host that wanted to be the node of another is drained. */
+void joins_suspect(struct ctl *c, const struct spur_identity *who, const Wire__RegisterRequest *r);
 int  joins_list(struct ctl *c, Wire__HostsReply *out, struct arena *a, struct spur_error *err);
 void joins_forget(struct ctl *c, const char *name);     /* a member that was removed: its key too */
 void joins_look(struct ctl *c);

@@ -451,38 +451,57 @@ void joins_forget(struct ctl *c, const char *name)
     free(known);
 }
 
-static Wire__Op *node_down(struct ctl *c, struct arena *a, const char *host)
+static const struct node *node_of(struct ctl *c, const char *host)
 {
-    static const char *const keys[] = { "State", "Reason", "MeshKey" }, *const values[] = { "DOWN", "host revoked", "" };
-
     for (uint32_t i = 0; i < c->state->node_count; i++) {
         const struct node *n = &c->state->nodes[i];
-        Wire__KeyValue *rows;
-        Wire__Op *op;
 
-        if (!word_eq(n->conf->name, host) && !(n->conf->hostname && word_eq(n->conf->hostname, host)))
-            continue;
-        op = arena_alloc(a, sizeof *op);
-        wire__op__init(op);
-        op->node_update = arena_alloc(a, sizeof *op->node_update);
-        wire__op_node_update__init(op->node_update);
-        op->node_update->node = arena_copy(a, n->conf->name);
-        op->node_update->n_set = 3;
-        op->node_update->set = arena_alloc(a, 3 * sizeof *op->node_update->set);
-        rows = arena_alloc(a, 3 * sizeof *rows);
-        for (size_t k = 0; k < 3; k++) {
-            wire__key_value__init(&rows[k]);
-            rows[k].key = arena_copy(a, keys[k]);
-            rows[k].value = arena_copy(a, values[k]);
-            op->node_update->set[k] = &rows[k];
-        }
-        return op;
+        if (word_eq(n->conf->name, host) || (n->conf->hostname && word_eq(n->conf->hostname, host)))
+            return n;
     }
     return NULL;
 }
 
+static Wire__Op *node_set(struct arena *a, const struct node *n, const char *state, const char *reason)
+{
+    Wire__Op *op = arena_alloc(a, sizeof *op);
+    Wire__KeyValue *rows = arena_alloc(a, 2 * sizeof *rows);
+
+    wire__op__init(op);
+    op->node_update = arena_alloc(a, sizeof *op->node_update);
+    wire__op_node_update__init(op->node_update);
+    op->node_update->node = arena_copy(a, n->conf->name);
+    op->node_update->n_set = 2;
+    op->node_update->set = arena_alloc(a, 2 * sizeof *op->node_update->set);
+    for (size_t k = 0; k < 2; k++) {
+        wire__key_value__init(&rows[k]);
+        rows[k].key = arena_copy(a, k ? "Reason" : "State");
+        rows[k].value = arena_copy(a, k ? reason : state);
+        op->node_update->set[k] = &rows[k];
+    }
+    return op;
+}
+
+void joins_suspect(struct ctl *c, const struct spur_identity *who, const Wire__RegisterRequest *r)
+{
+    const struct node *own = who->role == SPUR_ROLE_NODE && *who->host ? node_of(c, who->host) : NULL, *claimed = r->n_nodes == 1 ? state_node(c->state, r->nodes[0]->name) : NULL;
+    struct arena a;
+    Wire__Op **ops;
+    char reason[120];
+
+    if (!own || !claimed || own == claimed || own->flags & NODE_FLAG_DRAIN)
+        return;
+    snprintf(reason, sizeof reason, "host wanted to register as node %.60s", claimed->conf->name);
+    log_line(SPUR_LOG_ERROR, "node %s is drained: its host wanted to register as node %s", own->conf->name, claimed->conf->name);
+    arena_init(&a, 0);
+    ops = arena_alloc(&a, sizeof *ops);
+    *ops = node_set(&a, own, "DRAIN", reason);
+    propose(c, ops, 1, NULL, &a, NULL, NULL);
+}
+
 int joins_revoke(struct ctl *c, const char *name, proposed_fn done, void *arg, struct spur_error *err)
 {
+    const struct node *node;
     char *known;
     struct edit e;
 
@@ -498,7 +517,8 @@ int joins_revoke(struct ctl *c, const char *name, proposed_fn done, void *arg, s
         free(known);
         return spur_fail(err, SPUR_ENOTFOUND, "no host %.63s has a key or a token here: `spur host list` names them", name);
     }
-    edit_propose(c, &e, node_down(c, &e.arena, name), done, arg);
+    node = node_of(c, name);
+    edit_propose(c, &e, node ? node_set(&e.arena, node, "DOWN", "host revoked") : NULL, done, arg);
     free(known);
     return 0;
 }

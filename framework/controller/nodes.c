@@ -133,12 +133,15 @@ void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, Wire__RegisterR
     if (admit_register(c->state, m, rpc_identity(p->conn), take_arena, &adm, r->reply, &err) < 0) {
         ctl_refuse(c, p->number, seq, &err, adm.slurm_errno);
         log_line(SPUR_LOG_WARN, "registration from %s refused: %s", rpc_peer(p->conn), err.text);
+        joins_suspect(c, rpc_identity(p->conn), m);
         return;
     }
     r->reply->has_config_version = r->reply->has_heartbeat_ms = r->reply->has_fence = 1;
     r->reply->config_version = c->state->config_version;
     r->reply->heartbeat_ms = nodes_beat_ms(c);
     r->reply->hosts = joins_for_agents(c, take_arena);
+    r->reply->has_wall_ms = 1;
+    r->reply->wall_ms = clock_wall_ms();
     r->reply->has_spread_ms = 1;
     r->reply->spread_ms = c->state->node_count / SPREAD_NODES_PER_MS;
     r->reply->fence = c->fence;

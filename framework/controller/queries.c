@@ -398,6 +398,8 @@ static void query_rows(struct ctl *c, struct peer *p, const struct query *q, str
         r.conf = c->file_config->path;
         r.next_job_id = c->state->next_job_id;
         config_show(c->state->config, config_row_add, &r);
+        if (!loader_can(c->auth, SPUR_CAP_HOST_IDENTITY))
+            rows_add(&r, "AuthWarning", "who has the key of AuthType, root on any host, can be any user and any host; auth/sodium has a key for each host");
         str_fini(&boot);
     } else {
         struct spur_store_status st = { .size = sizeof st };
