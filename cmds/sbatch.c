@@ -249,6 +249,8 @@ static int submit_build(struct request *r, const struct script *s, Wire__SubmitR
     also[count++] = dir;
     if (r->get_user_env)
         also[count++] = (char *)(uintptr_t)"SLURM_GET_USER_ENV=1";
+    if (!r->get_user_env && r->export && word_eq(r->export, "NONE"))
+        r->login_env = true;        /* as Slurm does for NONE and not for NIL */
     if ((rc = environment_export(r, environ, also, env_out, &env_n, err)) < 0)
         return rc;
     blob_make(r, &blobs[0], s->text, s->n, &r->spec.has_script_hash, &r->spec.script_hash);

@@ -135,7 +135,7 @@ static int check(struct scancel *s)
 
 /* ---- --interactive --------------------------------------------------------------------------------------------------------------------- */
 
-struct asking { struct list yes; };
+struct asking { struct list yes; const char *step; };       /* step: the id of one, whose job the records are of */
 
 static int ask_part(void *arg, void *part)
 {
@@ -148,31 +148,26 @@ static int ask_part(void *arg, void *part)
     for (size_t i = 0; i < r->n_jobs; i++) {
         str_clear(&id);
         job_id_print(r->jobs[i], NULL, &id);
-        printf("Cancel job_id=%s name=%s partition=%s [y/n]? ", id.text, r->jobs[i]->name ? r->jobs[i]->name : "", r->jobs[i]->partition ? r->jobs[i]->partition : "");
+        printf("Cancel %s=%s name=%s partition=%s [y/n]? ", q->step ? "step_id" : "job_id", q->step ? q->step : id.text, r->jobs[i]->name ? r->jobs[i]->name : "", r->jobs[i]->partition ? r->jobs[i]->partition : "");
         fflush(stdout);
         if (!fgets(answer, sizeof answer, stdin))
             break;
         if (answer[0] == 'y' || answer[0] == 'Y') {
             str_clear(&id);
             str_addf(&id, "%u", r->jobs[i]->job_id);
-            list_put(&q->yes, id.text);
+            list_put(&q->yes, q->step ? q->step : id.text);
         }
     }
     str_fini(&id);
     return !r->last;
 }
 
-/* Asks for each job that matches; those with a yes become the ids. Steps are named by their jobs. */
-static int ask_each(struct scancel *s, struct client *c, struct spur_error *err)
+static int ask_some(struct scancel *s, struct client *c, struct asking *q, char **ids, size_t n, struct spur_error *err)
 {
     Wire__JobsRequest r = WIRE__JOBS_REQUEST__INIT;
-    struct asking q = { 0 };
-    int number, rc;
+    int number;
 
-    for (size_t i = 0; i < s->ids.count; i++)
-        if (strchr(s->ids.words[i], '.'))
-            return spur_fail(err, SPUR_EINVAL, "not supported yet: --interactive with job steps");
-    r.id_texts = s->ids.words;              r.n_id_texts = s->ids.count;
+    r.id_texts = ids;                       r.n_id_texts = n;
     r.users = s->users.words;               r.n_users = s->users.count;
     r.names = s->names.words;               r.n_names = s->names.count;
     r.partitions = s->partitions.words;     r.n_partitions = s->partitions.count;
@@ -182,7 +177,32 @@ static int ask_each(struct scancel *s, struct client *c, struct spur_error *err)
     r.qos = s->qos.words;                   r.n_qos = s->qos.count;
     r.reservations = s->reservations.words; r.n_reservations = s->reservations.count;
     r.has_fields = 1;
-    rc = client_stream(c, WIRE__MESSAGE_TYPE__JOBS, &r.base, WIRE__MESSAGE_TYPE__JOBS_PART, &wire__jobs_reply__descriptor, ask_part, &q, &number, err);
+    return client_stream(c, WIRE__MESSAGE_TYPE__JOBS, &r.base, WIRE__MESSAGE_TYPE__JOBS_PART, &wire__jobs_reply__descriptor, ask_part, q, &number, err);
+}
+
+/* Asks for each job that matches, and for each step by its job; those with a yes become the ids. */
+static int ask_each(struct scancel *s, struct client *c, struct spur_error *err)
+{
+    struct list jobs = { 0 };
+    struct asking q = { 0 };
+    int rc = 0;
+
+    for (size_t i = 0; i < s->ids.count; i++)
+        if (!strchr(s->ids.words[i], '.'))
+            list_put(&jobs, s->ids.words[i]);
+    if (jobs.count || !s->ids.count)
+        rc = ask_some(s, c, &q, jobs.words, jobs.count, err);
+    for (size_t i = 0; i < s->ids.count && rc >= 0; i++) {
+        char *job = mem_copy(s->ids.words[i]);
+
+        if (strchr(job, '.')) {
+            job[strcspn(job, ".")] = '\0';
+            q.step = s->ids.words[i];
+            rc = ask_some(s, c, &q, &job, 1, err);
+        }
+        free(job);
+    }
+    list_fini(&jobs);
     list_fini(&s->ids);
     s->ids = q.yes;
     return rc;

@@ -265,6 +265,7 @@ static int vars_login(struct vars *l, struct request *r, const char *how, struct
 int environment_export(struct request *r, char *const *from, char *const *also, char **data, size_t *n, struct spur_error *err)
 {
     const char *words = r->export;
+    struct spur_error ignored = { 0 };
     struct vars l = { 0 };
     size_t total = 0;
     char *out;
@@ -282,6 +283,8 @@ int environment_export(struct request *r, char *const *from, char *const *also, 
         goto out;
     if (r->get_user_env && (rc = vars_login(&l, r, r->get_user_env, err)) < 0)
         goto out;
+    if (r->login_env && !r->get_user_env)
+        vars_login(&l, r, "", &ignored);
     for (size_t i = 0; also && also[i]; i++)
         vars_set(&l, also[i]);
     for (size_t i = 0; i < l.count; i++)

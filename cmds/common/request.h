@@ -30,6 +30,7 @@ struct request {
     int64_t        now_s;           /* dates are told relative to this */
 
     /* of the command itself, not of the job */
+    bool           login_env;       /* the variables of a login shell come along where there are none of that name, if it gives any (--export=NONE) */
     bool           quiet, parsable, wait, test_only, ignore_pbs;
     unsigned       verbose;
     const char    *wrap, *clusters, *export, *export_file, *get_user_env, *propagate, *nodefile, *gres, *gpus_per_node;

@@ -426,6 +426,8 @@ TAKE(signal)
 {
     int rc = signal_option_parse(value, &R->spec.warn_signal, &R->spec.warn_time_s, &R->spec.warn_flags, err);
 
+    if (rc == 0 && R->spec.warn_flags & 2)
+        return spur_fail(err, SPUR_EINVAL, "not supported yet: --signal=%.40s: R: is about reservations, which this version has not", value);
     if (rc == 0) {
         R->spec.signal = TEXT_OF(value);
         R->spec.has_warn_signal = R->spec.has_warn_time_s = R->spec.has_warn_flags = true;

@@ -21,6 +21,6 @@ int drop_possible(const struct drop *d, struct spur_error *err);
 int drop_become(const struct drop *d, struct spur_error *err);
 
 /* For tests: the n-th privileged call fails as if the kernel had refused it. 0: none. */
-extern int drop_fail_at;
+extern int drop_fail_at, drop_lie_at;
 
 #endif

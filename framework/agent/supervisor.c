@@ -309,6 +309,8 @@ static void signal_tasks(struct supervisor *s, const Wire__Kill *k)
             kill(s->tasks[local].pid, signal);
         return;
     }
+    if (signal == SIGKILL && k->has_step_id)
+        say_cancelled(s, NULL);     /* scancel JOB.STEP */
     container_signal(signal);
 }
 

@@ -13,7 +13,7 @@
 #define STRANGER 54321
 
 /* Exit code of a child that drops: 0 dropped and right, 1 refused, 2 dropped but wrong. */
-static int drop_in_child(const struct drop *d, int fail_at)
+static int drop_in_child(const struct drop *d, int fail_at, int lie_at)
 {
     int status;
     pid_t pid = fork();
@@ -25,6 +25,7 @@ static int drop_in_child(const struct drop *d, int fail_at)
         FILE *f;
 
         drop_fail_at = fail_at;
+        drop_lie_at = lie_at;
         if (drop_become(d, &err) < 0)
             _exit(1);
         getresuid(&r, &e, &s);
@@ -47,7 +48,7 @@ START_TEST(root_becomes_the_user)
 
     if (geteuid() != 0)
         return;
-    ck_assert_int_eq(drop_in_child(&d, 0), 0);
+    ck_assert_int_eq(drop_in_child(&d, 0, 0), 0);
 }
 END_TEST
 
@@ -58,9 +59,24 @@ START_TEST(each_call_that_fails_ends_it)
 
     if (geteuid() != 0)
         return;
-    for (int i = 1; i <= 3; i++)        /* setgroups, setresgid, setresuid */
-        ck_assert_int_eq(drop_in_child(&d, i), 1);
-    ck_assert_int_eq(drop_in_child(&d, 4), 0);
+    /* setgroups, setresgid, setresuid; then what reads them back: ids, filesystem ids, groups counted and read; root tried, capset, capget */
+    for (int i = 1; i <= 10; i++)
+        ck_assert_int_eq(drop_in_child(&d, i, 0), 1);
+    ck_assert_int_eq(drop_in_child(&d, 11, 0), 0);
+}
+END_TEST
+
+/* A call that reports success and has changed nothing is found by what is read back. */
+START_TEST(each_call_that_lies_is_found)
+{
+    gid_t groups[] = { 11111 };
+    struct drop d = { .uid = STRANGER, .gid = STRANGER, .groups = groups, .group_count = 1 };
+
+    if (geteuid() != 0)
+        return;
+    for (int i = 1; i <= 3; i++)
+        ck_assert_int_eq(drop_in_child(&d, 0, i), 1);
+    ck_assert_int_eq(drop_in_child(&d, 0, 4), 0);       /* the kernel has taken the capabilities with the ids already */
 }
 END_TEST
 
@@ -111,6 +127,7 @@ TCase *case_drop(void)
 
     tcase_add_test(t, root_becomes_the_user);
     tcase_add_test(t, each_call_that_fails_ends_it);
+    tcase_add_test(t, each_call_that_lies_is_found);
     tcase_add_test(t, nobody_is_no_user);
     tcase_add_test(t, a_plain_agent_serves_its_own_user_only);
     return t;

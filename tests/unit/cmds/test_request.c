@@ -119,7 +119,7 @@ static const struct { const char *line, *spec; } good[] = {
     { "-s --contiguous -O --spread-job", "exclusive=oversubscribe contiguous=yes overcommit=yes spread=yes" },
     { "--signal=USR1", "signal=USR1 warn_signal=10 warn_time_s=60 warn_flags=0" },
     { "--signal=B:USR1@120", "signal=B:USR1@120 warn_signal=10 warn_time_s=120 warn_flags=1" },
-    { "--signal=RB:15@5", "signal=RB:15@5 warn_signal=15 warn_time_s=5 warn_flags=3" },
+    { "--signal=B:15@5", "signal=B:15@5 warn_signal=15 warn_time_s=5 warn_flags=1" },
     { "-o logs/%x-%j.out -e /dev/null -i in --open-mode=a", "open_mode=append std_in=in std_out=logs/%x-%j.out std_err=/dev/null" },
     { "-B 2:*:1 --cores-per-socket=8", "sockets_per_node=2 cores_per_socket=8 threads_per_core=1" },
     { "-m cyclic --hint=nomultithread", "threads_per_core=1 distribution=cyclic hint=nomultithread" }, { "--hint=nomultithread --threads-per-core=2", "threads_per_core=2" },
