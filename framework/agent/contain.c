@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/contain.h"
+#include "agent/cores.h"
 #include "agent/container.h"
 #include "agent/environment.h"
 #include "agent/limits.h"
@@ -221,13 +222,13 @@ static void memory_put(Wire__ContainLimits *l, const struct config_cgroup *g, ui
     }
 }
 
-static void cores_put(Wire__ContainLimits *l, const Wire__NodeAlloc *alloc)
+static void cores_put(const struct agent *a, Wire__ContainLimits *l, const Wire__NodeAlloc *alloc)
 {
     struct bitmap cores = { .bits = alloc->n_cores * 64, .words = alloc->cores };
     struct str out;
 
     str_init(&out);
-    if (cores.bits && limits_cpus("", &cores, &out))
+    if (cores.bits && (cores_cpus(a->cores, &cores, &out) || limits_cpus("", &cores, &out)))     /* the same CPUs that tasks are bound to */
         l->cpus = str_take(&out);
     str_fini(&out);
 }
@@ -290,7 +291,7 @@ static Wire__ContainLimits *limits_make(const struct agent *a, const Wire__NodeA
     wire__contain_limits__init(l);
     memory_put(l, g, alloc->mem_mib);
     if (g->cores && !a->set->emulate_hardware)
-        cores_put(l, alloc);
+        cores_put(a, l, alloc);
     if (g->devices && is_step)
         devices_put(a, l, alloc);
     return l;

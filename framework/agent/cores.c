@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "agent/settings.h"
+#include "base/bitmap.h"
 #include "base/str.h"
+#include "state/cpubind.h"
 
 #define CALLS(X) X(hwloc_topology_init) X(hwloc_topology_destroy) X(hwloc_topology_set_xml) X(hwloc_topology_load) X(hwloc_get_type_depth) \
     X(hwloc_get_nbobjs_by_depth) X(hwloc_get_obj_by_depth) X(hwloc_bitmap_first) X(hwloc_bitmap_next) X(hwloc_bitmap_isincluded)
@@ -126,6 +128,26 @@ struct cores *cores_read(const char *lines)
         return NULL;
     }
     return c;
+}
+
+bool cores_cpus(const struct cores *c, const struct bitmap *set, struct str *out)
+{
+    struct bitmap cpus;
+    uint32_t most = 0;
+
+    if (!c || bitmap_empty(set) || bitmap_last(set) >= c->count)
+        return false;
+    for (uint32_t i = 0; i < c->first[c->count]; i++)
+        most = c->pu[i] > most ? c->pu[i] : most;
+    if (most >= CPUBIND_CPUS)
+        return false;
+    bitmap_init(&cpus, (size_t)most + 1);
+    for (size_t core = bitmap_first(set); core < set->bits; core = bitmap_next(set, core))
+        for (uint32_t i = c->first[core]; i < c->first[core + 1]; i++)
+            bitmap_set(&cpus, c->pu[i]);
+    bitmap_print(&cpus, out);
+    bitmap_fini(&cpus);
+    return true;
 }
 
 /* ---- orders ---- */

@@ -3,6 +3,7 @@
 #ifndef AGENT_CORES_H
 #define AGENT_CORES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -14,6 +15,11 @@ struct cores { uint32_t count; uint16_t *socket, *ldom; uint32_t *first, *pu; };
 /* Of this host, or of an XML file of hwloc (for tests): a line a core, "SOCKET LDOM PU...", as cores_read takes them. False: hwloc does not know. */
 int  cores_print(const char *xml, FILE *out);
 struct cores *cores_read(const char *lines);        /* free(): NULL when they are not whole */
+
+struct bitmap;
+struct str;
+/* All CPUs of the cores in the set, as a list. False, and nothing is written: they are not known, or the set has none, or others. */
+bool cores_cpus(const struct cores *c, const struct bitmap *set, struct str *out);
 
 struct settings_node;
 /* The rows of an order: of `c` when that has the shape of the node's line, or, emulated, of the line itself. */

@@ -65,6 +65,28 @@ START_TEST(machines_are_read)
 }
 END_TEST
 
+START_TEST(cpus_of_cores)
+{
+    struct cores *c = cores_read("0 0 0 4\n0 0 1 5\n1 1 2 6\n1 1 3 7\n");
+    struct bitmap set;
+    struct str out;
+
+    ck_assert_ptr_nonnull(c);
+    str_init(&out);
+    bitmap_init(&set, 64);
+    ck_assert(!cores_cpus(c, &set, &out) && !cores_cpus(NULL, &set, &out));
+    bitmap_set(&set, 1);
+    bitmap_set(&set, 2);
+    ck_assert(cores_cpus(c, &set, &out));
+    ck_assert_str_eq(out.text, "1-2,5-6");
+    bitmap_set(&set, 4);
+    ck_assert(!cores_cpus(c, &set, &out));      /* of another machine */
+    str_fini(&out);
+    bitmap_fini(&set);
+    free(c);
+}
+END_TEST
+
 START_TEST(lines_that_are_none)
 {
     static const char *const bad[] = { "", "0 0\n", "0 0 1", "0 0 1\n0 x 2\n", "0 0 1 \n", "70000 0 1\n", "0 0 1\n0 0 2\nrest", "0  0 1\n" };
@@ -208,6 +230,7 @@ TCase *case_cpus(void)
 
     tcase_set_timeout(t, 120);
     tcase_add_test(t, machines_are_read);
+    tcase_add_test(t, cpus_of_cores);
     tcase_add_test(t, lines_that_are_none);
     tcase_add_test(t, variables);
     tcase_add_test(t, what_cannot_be);
