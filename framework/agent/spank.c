@@ -37,7 +37,8 @@
 
 #define EXIT_WAIT_MS 60000      /* for slurm_spank_exit: a container's files may have to go */
 #define HURRY_WAIT_MS 3000      /* the job was ended while user_init still ran */
-#define KEPT_FD 3               /* task.c places a descriptor there: no plugin may get it */
+#define KEPT_FIRST 3            /* task.c places descriptors there (its word, mpi's socket): no plugin may get them */
+#define KEPT_LAST  4
 
 enum word_kind { WORD_EMPTY = 1, WORD_BEGUN, WORD_TASK, WORD_ALL, WORD_SAID, WORD_FAILED, WORD_GO, WORD_ENDED, WORD_END };
 struct word { uint32_t kind, local; int32_t pid, status; uint32_t fds; char text[700]; };      /* fds: bit i set: the i-th of word, in, out, err comes along */
@@ -464,10 +465,11 @@ static _Noreturn void host_main(const Wire__StepOrder *order, const struct spank
     prctl(PR_SET_NAME, "spurstepd-spank");
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);      /* what plugins start and leave is ours to end, not the supervisor's */
     life->close(life->arg);
-    if (fcntl(KEPT_FD, F_GETFD) < 0 && (kept = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && kept != KEPT_FD) {
-        dup3(kept, KEPT_FD, O_CLOEXEC);
-        close(kept);
-    }
+    for (int to = KEPT_FIRST; to <= KEPT_LAST; to++)
+        if (fcntl(to, F_GETFD) < 0 && (kept = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && kept != to) {
+            dup3(kept, to, O_CLOEXEC);
+            close(kept);
+        }
     host_here = &h;
     spank_mark_in(mark);
     spank_log_to(said, &h);
