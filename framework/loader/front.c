@@ -85,9 +85,10 @@ static void front_log(void *ctx, int level, const char *text)
 static const char *front_config(void *ctx, const char *key)
 {
     struct front *f = ctx;
+    const char *text = f->cfg ? config_key_text(f->cfg, key, NULL) : NULL;
 
-    if (f->cfg)
-        return config_key_text(f->cfg, key, NULL);
+    if (text)
+        return text;
     return f->behind && SPUR_HAS(f->behind, config) ? f->behind->config(f->behind->ctx, key) : NULL;
 }
 

@@ -10,6 +10,7 @@ TCase *case_cpus(void);
 TCase *case_environment(void);
 TCase *case_spool(void);
 TCase *case_container(void);
+TCase *case_limits(void);
 TCase *case_drop(void);
 
 #endif
