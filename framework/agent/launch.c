@@ -43,6 +43,26 @@ static void refuse(struct identity *n, uint32_t job_id, uint32_t step_id, uint32
     node_report_text(n, WIRE__REPORT__KIND__LAUNCH_FAILED, job_id, step_id, attempt, 1 << 8, text);
 }
 
+/* An agent before this one took the launch and was gone before its supervisor had a state file: then nothing has run (supervisor.c), or it has ended, and
+ * that report is on its way before this one. */
+static void refuse_lost(struct identity *n, uint32_t job_id, uint32_t step_id, uint32_t attempt)
+{
+    Wire__Report r = WIRE__REPORT__INIT;
+    char step[16];
+
+    log_line(SPUR_LOG_WARN, "%s: job %u.%s was not started before the agent was restarted", n->name, job_id, step_text(step_id, step));
+    r.node = (char *)(uintptr_t)n->name;
+    r.kind = WIRE__REPORT__KIND__LAUNCH_FAILED;
+    r.job_id = job_id;
+    r.has_step_id = r.has_status = r.has_wall_ms = r.has_not_started = r.not_started = 1;
+    r.step_id = step_id;
+    r.attempt = attempt;
+    r.status = 1 << 8;
+    r.text = (char *)"the agent was restarted before it had started the step";
+    r.wall_ms = clock_wall_ms();
+    node_report(n, &r, NULL, NULL);
+}
+
 /* It is this node that cannot: the job goes back to the queue. */
 static void refuse_for_node(struct identity *n, uint32_t job_id, uint32_t step_id, uint32_t attempt, const char *text)
 {
@@ -309,6 +329,10 @@ static void verified(struct identity *n, const Wire__Launch *l)
     s = step_find(n, c->job_id, c->step_id);
     if (s && s->attempt == c->attempt) {
         answer_again(n, s);
+        goto out;
+    }
+    if (!s && seen_before(&a->seen, c->job_id, c->step_id, c->attempt, node_hash(n)) && !seen_has(&a->seen, c->job_id, SEEN_JOB_OVER, c->attempt, node_hash(n))) {
+        refuse_lost(n, c->job_id, c->step_id, c->attempt);
         goto out;
     }
     if (seen_has(&a->seen, c->job_id, c->step_id, c->attempt, node_hash(n)) || seen_has(&a->seen, c->job_id, SEEN_JOB_OVER, c->attempt, node_hash(n))) {

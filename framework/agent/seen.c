@@ -121,6 +121,7 @@ int seen_open(struct seen *s, int folder_fd, int64_t now_wall_ms, struct spur_er
                 insert(s, &row);
         }
     free(data);
+    s->loaded = s->count;
     rewrite(s);
     if (s->fd < 0)
         return spur_fail(err, SPUR_EIO, "cannot write the file %s in the spool: %s", SEEN_FILE, strerror(errno));
@@ -157,6 +158,13 @@ bool seen_has(const struct seen *s, uint32_t job_id, uint32_t step_id, uint32_t 
     return *slot_of(s, job_id, step_id, attempt, node) != 0;
 }
 
+bool seen_before(const struct seen *s, uint32_t job_id, uint32_t step_id, uint32_t attempt, uint32_t node)
+{
+    uint32_t slot = *slot_of(s, job_id, step_id, attempt, node);
+
+    return slot && slot <= s->loaded;
+}
+
 void seen_add(struct seen *s, uint32_t job_id, uint32_t step_id, uint32_t attempt, uint32_t node, int64_t expires_wall_ms)
 {
     struct seen_row row = { job_id, step_id, attempt, node, expires_wall_ms };
@@ -167,14 +175,17 @@ void seen_add(struct seen *s, uint32_t job_id, uint32_t step_id, uint32_t attemp
 
 void seen_prune(struct seen *s, int64_t now_wall_ms)
 {
-    uint32_t kept = 0, size = 16;
+    uint32_t kept = 0, loaded = 0, size = 16;
 
     if (s->count < PRUNE_AT || s->count < 2 * s->pruned)       /* only when it has doubled: the cost a row stays constant */
         return;
     for (uint32_t i = 0; i < s->count; i++)
-        if (s->rows[i].expires_wall_ms > now_wall_ms)
+        if (s->rows[i].expires_wall_ms > now_wall_ms) {
+            loaded += i < s->loaded;
             s->rows[kept++] = s->rows[i];
+        }
     s->count = s->pruned = kept;
+    s->loaded = loaded;
     while (size < kept * 4)
         size *= 2;
     reindex(s, size);

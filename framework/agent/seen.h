@@ -20,7 +20,7 @@ struct seen {
     uint64_t fence;
     struct seen_row *rows; uint32_t count, room;
     uint32_t *index; uint32_t index_size;
-    uint32_t appended, pruned;      /* rows written since the file was made new; rows left by the last seen_prune */
+    uint32_t appended, pruned, loaded;      /* rows written since the file was made new; rows left by the last seen_prune */
 };
 
 /* folder_fd -1: nothing on disk. Rows whose credential has expired are dropped. */
@@ -29,6 +29,8 @@ void seen_close(struct seen *s);
 /* A number not lower than any before: 0, and kept on disk before this returns when it is higher. SPUR_ESTALE. The file is written in place and has its room since
  * the start, so that a full disk does not shut the node out when another controller leads. */
 int  seen_fence(struct seen *s, uint64_t fence, struct spur_error *err);
+/* Seen by an agent before this one, so whether its step was ever started is not known here. */
+bool seen_before(const struct seen *s, uint32_t job_id, uint32_t step_id, uint32_t attempt, uint32_t node);
 bool seen_has(const struct seen *s, uint32_t job_id, uint32_t step_id, uint32_t attempt, uint32_t node);
 /* node: hash of the node's name for emulated nodes, 0 else. Written, not synced: a crash of the machine ends the steps too. */
 void seen_add(struct seen *s, uint32_t job_id, uint32_t step_id, uint32_t attempt, uint32_t node, int64_t expires_wall_ms);

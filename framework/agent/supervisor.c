@@ -95,7 +95,7 @@ int status_worse(int a, int b) { return rank_of(b) > rank_of(a) ? b : a; }
 
 /* ---- the state file ---- */
 
-static void save_state(struct supervisor *s)
+static int save_state(struct supervisor *s)
 {
     Wire__StepState st = WIRE__STEP_STATE__INIT;
     uint32_t *pids = mem_array(s->count + 1, sizeof *pids);
@@ -103,6 +103,7 @@ static void save_state(struct supervisor *s)
     struct spur_error err = { 0 };
     uint8_t *buf;
     size_t n;
+    int rc;
 
     st.version = STEP_PROTOCOL;
     st.job_id = s->order->grant->job_id;
@@ -125,11 +126,12 @@ static void save_state(struct supervisor *s)
     buf = mem_alloc(n);
     wire__step_state__pack(&st, buf);
     /* not flushed: it has to outlive processes, not the machine, which would take the tasks with it */
-    if (folder_write(s->folder_fd, STEP_STATE, buf, n, 0600, false, &err) < 0)
+    if ((rc = folder_write(s->folder_fd, STEP_STATE, buf, n, 0600, false, &err)) < 0)
         fprintf(stderr, "spurstepd: %s\n", err.text);
     free(buf);
     free(pids);
     free(starts);
+    return rc;
 }
 
 /* ---- the agent ---- */
@@ -1210,7 +1212,12 @@ int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
     s.tasks = mem_array(s.count + 1, sizeof *s.tasks);
     for (uint32_t i = 0; i < s.count; i++)
         s.tasks[i].word_fd = s.tasks[i].err_fd = -1;
-    save_state(&s);
+    if (save_state(&s) < 0) {           /* the folder is gone: a new agent has not known of this step and says that it never ran */
+        agent_greet(&s);
+        report(&s, WIRE__REPORT__KIND__LAUNCH_FAILED, 0, "the step's state file cannot be written");
+        report(&s, WIRE__REPORT__KIND__GONE, 0, NULL);
+        return 1;
+    }
     agent_greet(&s);
     s.io = taskio_create(take_order, signal_from_srun, &s);
     s.mpi = mpi_create(take_order, s.folder_fd, mpi_says, &s);

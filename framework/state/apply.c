@@ -118,7 +118,7 @@ uint32_t state_op_level(const Wire__Op *op)
     bool suspends = op->update && (op->update->verb == WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND || op->update->verb == WIRE__JOB_UPDATE_REQUEST__VERB__RESUME);
 
     return op->node_reboot || suspends || (op->submit && op->submit->spec->spares) || op->hosts || op->hook ||
-           (op->report && (op->report->report->drain || op->report->report->has_prolog_failed)) ? 2 : 1;
+           (op->report && (op->report->report->drain || op->report->report->has_prolog_failed || op->report->report->has_not_started)) ? 2 : 1;
 }
 
 int apply(struct state *s, uint64_t index, const Wire__Entry *entry, struct arena *arena, struct applied *out)

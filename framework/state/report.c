@@ -86,7 +86,9 @@ static void report_failed(struct doing *d, struct job *j, struct node_alloc *a, 
         return;
     if (!batch || !j->is_batch || a != j->allocs)
         return;
-    if (r->has_node_fault && r->node_fault && !a->started && (job_phase(j) == PHASE_LAUNCHING || job_phase(j) == PHASE_RUNNING))
+    if (r->not_started && !a->started && job_phase(j) == PHASE_LAUNCHING)
+        job_happens(d, j, JOB_REQUEUE_, NULL);
+    else if (r->has_node_fault && r->node_fault && !a->started && (job_phase(j) == PHASE_LAUNCHING || job_phase(j) == PHASE_RUNNING))
         job_launch_failed(d, j, r->text);       /* nothing of it has run: a node that is not well eats no jobs, whatever they say of requeueing */
     else
         job_happens(d, j, JOB_LAUNCH_FAILED_, &detail);
