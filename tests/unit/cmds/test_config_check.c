@@ -79,14 +79,14 @@ static int check(const char *option)
 
 START_TEST(each_line)
 {
-    file_write("slurm.conf", PLUGINS "ClusterName=x\nSlurmctldHost=c\nSelectType=select/cons_tres\nFastSchedule=1\nProlog=/bin/x\nNodeName=n1 Procs=2\n"
+    file_write("slurm.conf", PLUGINS "ClusterName=x\nSlurmctldHost=c\nSelectType=select/cons_tres\nFastSchedule=1\nMailProg=/bin/x\nNodeName=n1 Procs=2\n"
         "PartitionName=p Nodes=n1 Default=YES\n");
     file_write("gres.conf", "AutoDetect=off\n");
     ck_assert_int_eq(check(NULL), 0);
     ck_assert_said("slurm.conf:2: ClusterName=x: acts\n");
     ck_assert_said("slurm.conf:4: SelectType=select/cons_tres: mapped to select/topo\n");
     ck_assert_said("slurm.conf:5: FastSchedule=1: obsolete: ");
-    ck_assert_said("slurm.conf:6: Prolog=/bin/x: no effect here: prolog and epilog programs are not run by this version\n");
+    ck_assert_said("slurm.conf:6: MailProg=/bin/x: no effect here: no mail is sent by this version\n");
     ck_assert_said("slurm.conf:7: Procs=2: mapped to CPUs\n");
     ck_assert_said("gres.conf:1: AutoDetect=off: acts\n");
     ck_assert_said("SelectType: select/topo, built in\n");
@@ -95,7 +95,7 @@ START_TEST(each_line)
     ck_assert_ptr_null(strstr(said, "error: "));
     ck_assert_int_eq(check("-q"), 0);
     ck_assert_ptr_null(strstr(said, "ClusterName"));
-    ck_assert_said("slurm.conf:6: Prolog");
+    ck_assert_said("slurm.conf:6: MailProg");
 }
 END_TEST
 
