@@ -401,6 +401,71 @@ START_TEST(outlives_a_node)
 }
 END_TEST
 
+/* A step of two nodes is over when both have ended, and then its state says the worst that has happened on either. */
+START_TEST(step_of_two_nodes)
+{
+    static const struct { bool oom, timed_out; int status; enum job_state state; } table[] = {
+        { false, false, 0, JOB_COMPLETE }, { false, false, 256, JOB_FAILED }, { true, false, 9, JOB_OOM }, { false, true, 15, JOB_TIMEOUT }, { true, true, 9, JOB_OOM } };
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        Wire__JobSpec spec = WIRE__JOB_SPEC__INIT;
+        Wire__OpStart start = WIRE__OP_START__INIT;
+        Wire__NodeAlloc allocs[2] = { WIRE__NODE_ALLOC__INIT, WIRE__NODE_ALLOC__INIT }, *list[] = { &allocs[0], &allocs[1] };
+        Wire__StepSpec step = WIRE__STEP_SPEC__INIT;
+        Wire__OpStep o = WIRE__OP_STEP__INIT;
+        Wire__Report report = WIRE__REPORT__INIT;
+        Wire__OpReport r = WIRE__OP_REPORT__INIT;
+        Wire__Op op = WIRE__OP__INIT, step_op = WIRE__OP__INIT, report_op = WIRE__OP__INIT;
+        uint64_t core = 1;
+        struct stage g;
+
+        stage_open(&g, "node n[1-2] cpus 8");
+        ck_assert_int_eq(do_submit(&g, &spec, 1000), 1);
+        for (int k = 0; k < 2; k++) {
+            allocs[k].node = (uint32_t)k;
+            allocs[k].name = g.s->nodes[k].conf->name;
+            allocs[k].cores = &core;
+            allocs[k].n_cores = 1;
+            allocs[k].has_cpus = 1;
+            allocs[k].cpus = 1;
+        }
+        o.job_id = start.job_id = 1;
+        o.allocs = start.allocs = list;
+        o.n_allocs = start.n_allocs = 2;
+        o.spec = &step;
+        op.start = &start;
+        step_op.step = &o;
+        ck_assert_int_eq(stage_op(&g, &op), 0);
+        ck_assert_int_eq(stage_op(&g, &step_op), 0);
+        g.twin = stage_copy(&g);
+        report.kind = WIRE__REPORT__KIND__ENDED;
+        report.job_id = 1;
+        report.has_step_id = report.has_status = 1;
+        report.attempt = state_job(g.s, 1)->attempt;
+        report.node = (char *)"n2";
+        report.status = table[i].status;
+        report.has_oom = report.has_timed_out = 1;
+        report.oom = table[i].oom;
+        report.timed_out = table[i].timed_out;
+        report.seq = 1;
+        r.report = &report;
+        report_op.report = &r;
+        ck_assert_int_eq(stage_op(&g, &report_op), 0);
+        ck_assert_int_eq(state_job(g.s, 1)->steps->state, JOB_RUNNING);
+        ck_assert_uint_eq(stage_events(&g, EV_STEP_ENDED), 0);
+        report.node = (char *)"n1";
+        report.status = 0;
+        report.oom = report.timed_out = 0;
+        report.seq = 2;
+        ck_assert_int_eq(stage_op(&g, &report_op), 0);
+        ck_assert_int_eq(state_job(g.s, 1)->steps->state, table[i].state);
+        ck_assert_uint_eq(stage_events(&g, EV_STEP_ENDED), 1);
+        stage_check(&g);
+        stage_close(&g);
+    }
+}
+END_TEST
+
 START_TEST(shared_cores_by_thread)
 {
     struct stage g;
@@ -440,6 +505,7 @@ Suite *node_suite(void)
     tcase_add_test(c, every_node_keyword);
     tcase_add_test(c, states_shown);
     tcase_add_test(c, outlives_a_node);
+    tcase_add_test(c, step_of_two_nodes);
     tcase_add_test(c, shared_cores_by_thread);
     suite_add_tcase(s, c);
     return s;
