@@ -120,7 +120,10 @@ static void plugins_print(struct check *k)
         const char *name = config_text(k->config, kinds[i].key);
         struct loader_meaning m;
 
-        if (loader_resolve(kinds[i].kind, name, k->config, &m, &err) < 0) {
+        if (loader_resolve(kinds[i].kind, name, k->config, &m, &err) == SPUR_ENOTFOUND && kinds[i].kind == SPUR_KIND_mpi) {
+            k->said[SAID_NO_EFFECT]++;
+            printf("MpiDefault=%s: without effect: %s; steps run as with none\n", name, err.text);
+        } else if (loader_resolve(kinds[i].kind, name, k->config, &m, &err) < 0) {
             k->said[SAID_ERROR]++;
             printf("%s=%s: error: %s\n", config_key_name(kinds[i].key), name, err.text);
         } else if (!k->quiet) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent/settings.h"
+#include "loader/loader.h"
 #include "rpc/log.h"
 
 char *settings_path(const char *pattern, const char *node, const char *host)
@@ -158,6 +159,19 @@ static char *cpu_bind_of(const struct config *c)
     return str_take(&out);
 }
 
+/* MpiDefault is for every step, also of programs that are not MPI: a plugin that is not here must not fail all of them, only who asks for it by name. */
+static char *take_mpi(const struct config *c)
+{
+    const char *name = config_text(c, CONF_MpiDefault);
+    struct spur_error err = { 0 };
+    struct loader_meaning m;
+
+    if (!name || word_eq(name, "none") || loader_resolve(SPUR_KIND_mpi, name, c, &m, &err) != SPUR_ENOTFOUND)
+        return mem_copy(name);
+    log_line(SPUR_LOG_WARN, "MpiDefault=%s: %s; steps that do not ask for another run as with none", name, err.text);
+    return mem_copy("none");
+}
+
 int settings_make(const struct config *c, const char *name, const char *emulate, struct settings **out, struct spur_error *err)
 {
     struct settings *s = mem_alloc(sizeof *s);
@@ -196,7 +210,7 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     s->auth = mem_copy(config_text(c, CONF_AuthType));
     s->sw = mem_copy(config_text(c, CONF_SwitchType));
     s->gres_types = mem_copy(config_text(c, CONF_GresTypes));
-    s->mpi = mem_copy(config_text(c, CONF_MpiDefault));
+    s->mpi = take_mpi(c);
     for (size_t i = 0; i < c->controller_count && i < sizeof s->controllers / sizeof *s->controllers; i++) {
         s->controllers[i].host = mem_copy(c->controllers[i].host);
         s->controllers[i].addr = mem_copy(c->controllers[i].addr ? c->controllers[i].addr : c->controllers[i].host);
