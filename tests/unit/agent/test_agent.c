@@ -24,6 +24,7 @@ int main(int argc, char **argv)
     suite_add_tcase(s, case_container());
     suite_add_tcase(s, case_limits());
     suite_add_tcase(s, case_drop());
+    suite_add_tcase(s, case_hooks());
     suite_add_tcase(s, case_launch());
     suite_add_tcase(s, case_step());
     suite_add_tcase(s, case_cpus());
