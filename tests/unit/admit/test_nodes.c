@@ -142,6 +142,54 @@ START_TEST(steps)
 }
 END_TEST
 
+static int dial(struct desk *d, Wire__DialRequest__Purpose purpose, uint32_t job, bool has_step, uint32_t step_id, size_t key)
+{
+    Wire__DialRequest r = WIRE__DIAL_REQUEST__INIT;
+    const struct job *j;
+    const struct step *st;
+    uint8_t bytes[32] = { 0 };
+
+    r.purpose = purpose;
+    r.job_id = job;
+    r.has_step_id = has_step;
+    r.step_id = step_id;
+    r.io_host = (char *)(uintptr_t)"127.0.0.1";
+    r.io_port = 4000;
+    r.io_key.data = bytes;
+    r.io_key.len = key;
+    d->out = (struct admitted){ 0 };
+    return desk_errno(d, admit_dial(d->r.s, &r, &d->who, &d->out, &j, &st, &d->err));
+}
+
+/* sattach, sstat and sbcast: the owner and administrators. */
+START_TEST(dials)
+{
+    const Wire__DialRequest__Purpose attach = WIRE__DIAL_REQUEST__PURPOSE__SATTACH, stat = WIRE__DIAL_REQUEST__PURPOSE__SSTAT, bcast = WIRE__DIAL_REQUEST__PURPOSE__SBCAST;
+    struct desk d;
+
+    desk_init(&d, conf);
+    ck_assert_int_eq(desk_submit(&d, "tasks=1"), 1);
+    ck_assert_int_eq(dial(&d, bcast, 1, false, 0, 32), -2024);
+    rig_pass(&d.r);
+    ck_assert_int_eq(dial(&d, bcast, 1, false, 0, 32), 0);
+    ck_assert_int_eq(dial(&d, bcast, 1, false, 0, 31), -1000);
+    ck_assert_int_eq(dial(&d, attach, 1, false, 0, 32), -1000);
+    ck_assert_int_eq(dial(&d, stat, 1, true, STEP_BATCH, 32), 0);
+    ck_assert_int_eq(dial(&d, attach, 1, true, 0, 32), -2017);
+    ck_assert_int_eq(dial(&d, stat, 2, true, STEP_BATCH, 32), -2017);
+    desk_as(&d, BOB);
+    ck_assert_int_eq(dial(&d, stat, 1, true, STEP_BATCH, 32), -2002);
+    ck_assert_int_eq(dial(&d, attach, 1, true, STEP_BATCH, 32), -2002);
+    ck_assert_int_eq(dial(&d, bcast, 1, false, 0, 32), -2002);
+    desk_as(&d, SLURM);
+    ck_assert_int_eq(dial(&d, stat, 1, true, STEP_BATCH, 32), 0);
+    desk_as(&d, ALICE);
+    rig_end(&d.r, 1, 0);
+    ck_assert_int_eq(dial(&d, bcast, 1, false, 0, 32), -2021);
+    desk_fini(&d);
+}
+END_TEST
+
 static int node_update(struct desk *d, const char *nodes, const char *state, const char *reason)
 {
     Wire__NodeUpdateRequest r = WIRE__NODE_UPDATE_REQUEST__INIT;
@@ -196,6 +244,7 @@ Suite *nodes_suite(void)
     tcase_add_test(t, reports);
     tcase_add_test(t, a_compute_host_speaks_for_those_with_a_job_on_it);
     tcase_add_test(t, steps);
+    tcase_add_test(t, dials);
     tcase_add_test(t, administration);
     suite_add_tcase(s, t);
     return s;
