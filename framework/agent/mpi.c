@@ -23,7 +23,7 @@
 
 #define MPI_FOLDER "mpi"        /* in the step's folder */
 #define READ_MAX   (1u << 20)
-#define SETTLE_MS  5000         /* a server that is stopped or stuck does not hold the step's end */
+#define SETTLE_MS  30000        /* a server that is stopped or stuck does not hold the step's end */
 
 struct mpi {
     const Wire__StepOrder *order;
