@@ -3,7 +3,7 @@
  *
  * srun has an encrypted channel with every supervisor of the step, keyed by that step's secret; so the exchange between nodes costs no port to listen on
  * and no key that srun has not got. It is a star and not a tree: n messages in, n out, each out as long as all in. A fence of 1,024 ranks on
- * 128 nodes with 200 bytes a rank is 200 KiB in and 26 MiB out, which takes srun about 0.1 s (framework/doc/mpi.md has figures).
+ * 128 nodes with 200 bytes a rank is 200 KiB in and 26 MiB out (framework/doc/mpi.md has a measured figure).
  * Lives in step_io; gathers that never become whole die with it. What may wait is bounded, for a supervisor is believed but its tasks are not.
  */
 #include <stdlib.h>
