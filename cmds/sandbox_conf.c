@@ -262,7 +262,7 @@ static int conf_site(struct sandbox *s, struct str *conf, struct str *gres, stru
     static const char *const ours[] = { "SlurmctldHost", "ControlMachine", "ControlAddr", "BackupController", "BackupAddr", "SlurmctldPort", "SlurmctldAddr",
         "SlurmdPort", "SlurmUser", "SlurmdUser", "AuthType", "AuthInfo", "AuthAltTypes", "AuthAltParameters", "CryptoType", "CredType", "StateSaveLocation", "SlurmdSpoolDir",
         "SlurmctldLogFile", "SlurmdLogFile", "SlurmctldPidFile", "SlurmdPidFile", "SlurmSchedLogFile", "StoreType", "Prolog", "Epilog",
-        "PrologSlurmctld", "EpilogSlurmctld", "HealthCheckProgram", "MailProg", NULL };
+        "PrologSlurmctld", "EpilogSlurmctld", "TaskProlog", "TaskEpilog", "SrunProlog", "SrunEpilog", "HealthCheckProgram", "MailProg", NULL };
     struct config *cfg;
     char *text, *line, *cursor, path[1024];
     int rc = 0;
