@@ -258,10 +258,11 @@ static int cgroup_create(void *self, const struct spur_contain_step *step, const
             b->uses[ctl] = true;
             rc = folder_make(c, ctl, b, err);
         }
-    if (rc == 0)
-        rc = limits_write(c, b->job, job, false, err);
+    /* the step first: a cpuset of version 1 shrinks only when those below it have shrunk */
     if (rc == 0)
         rc = limits_write(c, b->step, limits, true, err);
+    if (rc == 0)
+        rc = limits_write(c, b->job, job, false, err);
     if (rc < 0)
         cgroup_destroy(self, b);
     else
