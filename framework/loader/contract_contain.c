@@ -17,6 +17,8 @@
 
 #define WAIT_MS 15000           /* for a condition that comes at once on any machine that is not stuck */
 
+static unsigned patience_ms = WAIT_MS;        /* of the case that runs in this process */
+
 struct held {
     struct loaded *l;
     const struct spur_contain_ops *ops;
@@ -34,7 +36,7 @@ static void breathe(void)
 static void reap(void) { while (waitpid(-1, NULL, WNOHANG) > 0) ; }
 
 #define COMES(what) \
-    for (int ms = 0; reap(), !(what) && ms < WAIT_MS; ms += 5) \
+    for (int ms = 0; reap(), !(what) && ms < (int)patience_ms; ms += 5) \
         breathe()
 
 /* CONTRACT_SKIP: this machine does not let it. */
@@ -49,6 +51,8 @@ static int held_open(struct contract *c, struct held *h, struct spur_error *err)
     if ((rc = contract_open(c, &h->l, err)) < 0)
         return rc;
     h->ops = loader_ops(h->l);
+    if (c->target->deadline_ms)
+        patience_ms = c->target->deadline_ms / 4 * 3;
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if ((rc = h->ops->create(h->l->self, &step, NULL, NULL, &h->box, err)) < 0) {
         CONTRACT_EXPECT(err->text[0], "create fails (%d) without a sentence", rc);

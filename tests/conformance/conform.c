@@ -5,15 +5,18 @@
  *   conform_select FILE.so ...           these files
  *   conform_select select/topo ...       these built-ins
  *   conform_select -o 'TEXT' NAME        with this text as its section of spur.conf
+ *   conform_select -t SECONDS ...        so long for a case instead of 20, for a slow machine
  *
  * Ends with a line "N passed, N failed" and exit status 1 when a case failed.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "loader/contract.h"
 
 static int passed, failed;
+static unsigned deadline_ms;
 
 static void row(void *arg, const char *name, enum contract_verdict verdict, const char *text)
 {
@@ -27,7 +30,7 @@ static void row(void *arg, const char *name, enum contract_verdict verdict, cons
 
 static void conform(enum spur_kind kind, const char *what, const char *options)
 {
-    struct contract_target target = { .kind = kind, .options = options };
+    struct contract_target target = { .kind = kind, .options = options, .deadline_ms = deadline_ms };
     size_t n = strlen(what);
 
     if (n > 3 && strcmp(what + n - 3, ".so") == 0)
@@ -47,6 +50,10 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
             options = argv[++i];
+            continue;
+        }
+        if (strcmp(argv[i], "-t") == 0 && i + 1 < argc) {
+            deadline_ms = (unsigned)strtoul(argv[++i], NULL, 10) * 1000;
             continue;
         }
         conform(kind, argv[i], options);

@@ -6,7 +6,7 @@ grep -q memory /sys/fs/cgroup/cgroup.controllers || echo "# controllers: $(cat /
 said() { echo "$out" | grep -qx "$1"; }
 check() { if said "$2"; then echo "ok contain: $1"; else echo "not ok contain: $1"; echo "$out" | sed 's/^/    /'; fi; }
 
-out=$(conform_contain contain/cgroup 2>&1)
+out=$(conform_contain -t 120 contain/cgroup 2>&1)
 if echo "$out" | grep -q '^contain: .* 0 failed$' && ! echo "$out" | grep -q 'skipped *holds'; then echo "ok contain: the contract of its kind"; else
     echo "not ok contain: the contract of its kind"; echo "$out" | sed 's/^/    /'; fi
 
