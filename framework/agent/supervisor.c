@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervisor.c - the life of one step on one node.
+/* supervisor.c - the life of one step on one node; step_start.c and step_plugins.c are its beginning.
  *
  *     connect to srun (steps) -> SPANK plugins, if the node has any (spank.c) -> write the script (batch) -> fork the tasks -> wait -> report ENDED -> kill what is left -> report GONE -> acknowledged -> exit
  *
@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,67 +26,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/binding.h"
 #include "agent/container.h"
-#include "agent/cpus.h"
-#include "agent/environment.h"
-#include "agent/mpi.h"
-#include "agent/pty.h"
-#include "agent/spank.h"
-#include "agent/supervisor.h"
-#include "agent/task.h"
-#include "agent/taskhooks.h"
-#include "agent/taskio.h"
+#include "agent/step_inside.h"
 #include "base/clock.h"
 #include "base/duration.h"
-#include "base/str.h"
-#include "client/link.h"
 #include "rpc/folder.h"
 #include "state/apply.h"
-#include "state/programs.h"
 
 #define SWEEP_FIRST_MS 20
 #define SWEEP_LAST_MS  1000
-#define SAID_MAX       65536        /* bytes of lines that plugins say before anybody reads them */
 #define LOOK_MS        30000        /* without an agent: is the folder still there, so that one can find us? */
 #define IO_LINGER_MS   300000       /* how long output may wait for a stopped srun after the step is gone */
-
-enum phase { PHASE_CONNECT, PHASE_PLUGINS, PHASE_RUN, PHASE_EMPTYING, PHASE_GONE };
-
-struct task {
-    pid_t pid; uint64_t start;
-    int   fail_status;                  /* it could not start: as it said before its end; 0: it could, or has said nothing */
-    int   word_fd, err_fd, status;      /* err_fd: its error file, opened by itself; -1: none */
-    bool  running;
-};
-
-struct supervisor {
-    Wire__StepOrder *order;
-    enum phase phase;
-    int    folder_fd, listen_fd, signal_fd;
-    struct link agent;
-    struct taskio *io;
-    struct task_epilogs epilogs;
-    struct mpi *mpi; bool mpi_lost;     /* it knows that srun has gone */
-    struct task *tasks; uint32_t count, running, words;
-    bool   started_said, is_ending, kill_now, is_stuck;
-    int    ending_signal;
-    int64_t kill_at_ms, sweep_at_ms, sweep_ms, exit_at_ms, first_kill_ms;      /* first_kill_ms: of SIGKILL to all; 0: none yet */
-    uint64_t oom_kills;
-    int64_t limit_at_ms;                /* of the step itself; 0: none */
-    bool   timed_out;
-    int    status;
-    bool   failed; int fail_status;     /* a task could not start: `text` says why; the others were killed for it */
-    char   text[sizeof ((struct spur_error *)0)->text];
-    struct rusage used;
-    Wire__Report *pending[4]; size_t pending_count;
-    uint64_t seq;
-    Wire__Report *ended;                /* for the state file; owned by pending */
-    uint8_t *ended_bytes; size_t ended_len;
-    struct spank_host *plugins;         /* SPANK plugins of the step; NULL: none, or not any more */
-    struct str said;                    /* what they have said to the user before anybody listened */
-    struct start *start;                /* in the plugins' own process only */
-};
 
 static int rank_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
@@ -95,7 +44,7 @@ int status_worse(int a, int b) { return rank_of(b) > rank_of(a) ? b : a; }
 
 /* ---- the state file ---- */
 
-static int save_state(struct supervisor *s)
+int supervisor_save(struct supervisor *s)
 {
     Wire__StepState st = WIRE__STEP_STATE__INIT;
     uint32_t *pids = mem_array(s->count + 1, sizeof *pids);
@@ -166,7 +115,7 @@ static void agent_greet(struct supervisor *s)
         agent_send(s, WIRE__MESSAGE_TYPE__STEP_EVENT, s->pending[i]->seq, &s->pending[i]->base);
 }
 
-static void report(struct supervisor *s, Wire__Report__Kind kind, int status, const char *text)
+void supervisor_report(struct supervisor *s, Wire__Report__Kind kind, int status, const char *text)
 {
     Wire__Report *r = mem_alloc(sizeof *r);
 
@@ -194,7 +143,7 @@ static void report(struct supervisor *s, Wire__Report__Kind kind, int status, co
         if (kind == WIRE__REPORT__KIND__ENDED && s->timed_out)
             r->has_timed_out = r->timed_out = true;
         s->ended = r;
-        save_state(s);
+        supervisor_save(s);
         s->ended = NULL;
     }
     s->pending[s->pending_count++] = r;
@@ -349,544 +298,6 @@ static void sweep(struct supervisor *s, int64_t now)
     }
 }
 
-/* ---- starting ---- */
-
-static int write_script(struct supervisor *s, struct spur_error *err)
-{
-    const Wire__Launch *l = s->order->launch;
-    const Wire__Credential *c = s->order->grant;
-    int fd, rc = 0;
-
-    unlinkat(s->folder_fd, STEP_SCRIPT, 0);
-    fd = openat(s->folder_fd, STEP_SCRIPT, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700);
-    if (fd < 0)
-        return spur_fail(err, SPUR_EIO, "cannot make the script in %s: %s", s->order->folder, strerror(errno));
-    if (geteuid() == 0 && fchown(fd, c->uid, c->gid) < 0)
-        rc = spur_fail(err, SPUR_EIO, "cannot give the script in %s to user %u: %s", s->order->folder, c->uid, strerror(errno));
-    for (size_t at = 0; rc == 0 && at < l->script.len; ) {
-        ssize_t n = write(fd, l->script.data + at, l->script.len - at);
-
-        if (n < 0 && errno != EINTR)
-            rc = spur_fail(err, errno == ENOSPC ? SPUR_ENOSPACE : SPUR_EIO, "cannot write the script in %s: %s", s->order->folder, strerror(errno));
-        else if (n > 0)
-            at += (size_t)n;
-    }
-    if (rc == 0 && fchmod(fd, 0700) < 0)
-        rc = spur_fail(err, SPUR_EIO, "cannot make the script in %s executable: %s", s->order->folder, strerror(errno));
-    if (close(fd) < 0 && rc == 0)
-        rc = spur_fail(err, SPUR_EIO, "cannot write the script in %s: %s", s->order->folder, strerror(errno));
-    return rc;
-}
-
-/* A pattern of -o, -e, -i as this task's path; NULL when there is none. */
-static char *path_of(const struct supervisor *s, const char *pattern, const char *work_dir, const char *user, uint32_t local)
-{
-    const Wire__StepOrder *o = s->order;
-    const Wire__JobInfo *job = o->launch->job;
-    const Wire__JobSpec *spec = o->launch->spec ? o->launch->spec : job ? job->spec : NULL;
-    struct path_ids ids = { .job_id = o->grant->job_id, .step_id = o->grant->step_id, .has_step = !order_is_batch(o), .user = user, .node = o->node };
-    char host[256];
-    struct str out;
-
-    if (!pattern || !*pattern)
-        return NULL;
-    if (job && job->has_array_task_id && job->array_job_id) {
-        ids.array_job_id = job->array_job_id;
-        ids.array_task_id = job->array_task_id;
-    } else {
-        ids.array_job_id = 0;
-        ids.array_task_id = UINT32_MAX;
-    }
-    snprintf(host, sizeof host, "%s", o->node);
-    host[strcspn(host, ".")] = '\0';
-    ids.short_host = host;
-    ids.job_name = spec ? spec->name : NULL;
-    ids.has_node = ids.has_task = true;
-    ids.node_rank = order_step_rank(o);
-    ids.task = order_task(o, local);
-    str_init(&out);
-    path_expand(pattern, work_dir, &ids, &out);
-    return str_take(&out);
-}
-
-static const char *or_else(const char *a, const char *b) { return a && *a ? a : b; }
-
-struct start {          /* what all tasks of the node share */
-    struct environment env;
-    struct binding binding;
-    struct cpus cpus;
-    struct spur_error unbound;          /* why tasks cannot be bound as srun asked; code 0: they can */
-    gid_t *groups;
-    const char *work_dir, *user;
-    char *script;
-    char **argv;
-    char *gtids;
-};
-
-static void start_init(struct supervisor *s, struct start *st)
-{
-    const Wire__StepOrder *o = s->order;
-    const Wire__Launch *l = o->launch;
-    const Wire__JobSpec *spec = l->spec ? l->spec : l->job ? l->job->spec : NULL;
-    size_t n_argv = order_is_batch(o) ? (spec ? spec->n_argv : 0) : l->step->n_argv, n = 0;
-    char **from = order_is_batch(o) ? (spec ? spec->argv : NULL) : l->step->argv;
-    struct str text;
-
-    environment_init(&st->env);
-    environment_carry(&st->env, l->env.data, l->env.len);
-    environment_login(&st->env, o->grant->uid, o->grant->user);
-    environment_job(&st->env, o);
-    cpus_init(&st->cpus, o, &st->unbound);
-    binding_init(&st->binding, o, &st->cpus);       /* devices near to the CPUs of each task */
-    st->user = or_else(o->grant->user, environment_get(&st->env, "USER"));
-    st->groups = mem_array(o->grant->n_groups + 1, sizeof *st->groups);
-    for (size_t i = 0; i < o->grant->n_groups; i++)
-        st->groups[i] = o->grant->groups[i];
-    st->work_dir = !order_is_batch(o) && l->step->work_dir ? l->step->work_dir : spec && spec->work_dir ? spec->work_dir : "/tmp";
-    str_init(&text);
-    str_addf(&text, "%s/%s", o->folder, STEP_SCRIPT);
-    st->script = str_take(&text);
-    st->argv = mem_array(n_argv + 2, sizeof *st->argv);
-    if (order_is_batch(o))
-        st->argv[n++] = st->script;
-    for (size_t i = 0; i < n_argv; i++)
-        st->argv[n++] = from[i];
-    str_init(&text);
-    for (uint32_t i = 0; i < s->count; i++)
-        str_addf(&text, "%s%u", i ? "," : "", order_task(o, i));
-    st->gtids = str_take(&text);
-}
-
-static void start_fini(struct start *st)
-{
-    environment_fini(&st->env);
-    binding_fini(&st->binding);
-    cpus_fini(&st->cpus);
-    free(st->groups);
-    free(st->script);
-    free(st->argv);
-    free(st->gtids);
-}
-
-/* Does this task get srun's input? */
-static bool takes_input(const Wire__StepOrder *o, uint32_t global)
-{
-    const char *mode = o->launch->step->input_mode;
-    uint32_t only;
-
-    if (!mode || !*mode || word_eq(mode, "all"))
-        return true;
-    return number_u32(mode, &only) && only == global;
-}
-
-static int make_pipe(int *mine, int *theirs, bool i_read, struct spur_error *err)
-{
-    int fd[2];
-
-    if (pipe2(fd, O_CLOEXEC) < 0)
-        return spur_fail(err, SPUR_EIO, "cannot make a pipe: %s", strerror(errno));
-    *mine = fd[i_read ? 0 : 1];
-    *theirs = fd[i_read ? 1 : 0];
-    return 0;
-}
-
-/* --multi-prog: the task's line of the file, then the words of the command line. */
-static int task_program(const Wire__StepSpec *step, uint32_t task, struct arena *a, char *const **out, struct spur_error *err)
-{
-    char **own, **argv;
-    size_t n;
-    int rc = programs_task(step->n_argv ? step->argv[0] : "", task, a, &own, &n, err);
-
-    if (rc < 0)
-        return rc;
-    argv = arena_alloc(a, (n + step->n_argv + 1) * sizeof *argv);
-    memcpy(argv, own, n * sizeof *argv);
-    for (size_t i = 1; i < step->n_argv; i++)
-        argv[n++] = step->argv[i];
-    *out = argv;
-    return 0;
-}
-
-/* umask and limits of who submitted; --propagate, where it was given, against the site's PropagateResourceLimits. */
-static void plan_limits(struct task_plan *p, const Wire__StepOrder *o)
-{
-    const Wire__JobSpec *spec = o->launch->spec ? o->launch->spec : o->launch->job ? o->launch->job->spec : NULL;
-    const Wire__StepSpec *step = o->launch->step;
-    bool of_step = step && step->n_rlimits, asked = of_step || !spec ? step && step->propagate_set : spec->propagate_set;
-
-    p->umask = (mode_t)(step && step->has_umask ? step->umask : spec && spec->has_umask ? spec->umask : 022);
-    p->rlimits = of_step ? step->rlimits : spec ? spec->rlimits : NULL;
-    p->rlimit_count = of_step ? step->n_rlimits : spec ? spec->n_rlimits : 0;
-    p->limits_kept = asked || !o->has_limits_kept ? UINT64_MAX : o->limits_kept;
-}
-
-/* Forks a task. Touches nothing of the supervisor's: with SPANK plugins it runs in their process, and the supervisor takes the parts from there. */
-static int make_task(const struct supervisor *s, struct start *st, uint32_t local, const struct task_hooks *hooks, struct task_parts *parts, struct spur_error *err)
-{
-    const Wire__StepOrder *o = s->order;
-    const Wire__Launch *l = o->launch;
-    const Wire__JobSpec *spec = l->spec ? l->spec : l->job ? l->job->spec : NULL;
-    const Wire__StepSpec *step = l->step;
-    struct environment_task et = { .global = order_task(o, local), .local = local, .gtids = st->gtids };
-    struct environment env;
-    struct task_plan p = { .in_fd = -1, .out_fd = -1, .err_fd = -1, .mpi_fd = -1 };
-    char *in = NULL, *out = NULL, *errors = NULL;
-    int in_mine = -1, out_mine = -1, err_mine = -1, rc = 0;
-    const char *mode = step && step->open_mode ? step->open_mode : spec ? spec->open_mode : NULL;
-    bool has_srun = taskio_state(s->io) == TASKIO_OPEN;
-    struct arena a;
-
-    environment_copy(&env, &st->env);
-    environment_task(&env, &et);
-    environment_gpus(&env, o, st->binding.masks[local]);
-    p.mpi_fd = mpi_task(s->mpi, local, &env);
-    cpus_environment(&st->cpus, &env);
-    in = path_of(s, step ? step->std_in : spec ? spec->std_in : NULL, st->work_dir, st->user, local);
-    out = path_of(s, step ? step->std_out : or_else(spec ? spec->std_out : NULL, l->job && l->job->has_array_task_id ? "slurm-%A_%a.out" : "slurm-%j.out"),
-                  st->work_dir, st->user, local);
-    errors = path_of(s, step ? step->std_err : spec ? spec->std_err : NULL, st->work_dir, st->user, local);
-    if (has_srun && step && step->pty) {
-        p.is_pty = et.global == 0;
-        if (p.is_pty)
-            rc = pty_open(o->grant->uid, step->pty_rows, step->pty_columns, &out_mine, &p.in_fd, err);
-        if (out_mine >= 0)
-            in_mine = fcntl(out_mine, F_DUPFD_CLOEXEC, 0);
-    } else if (has_srun) {
-        if (!in && takes_input(o, et.global))
-            rc = make_pipe(&in_mine, &p.in_fd, false, err);
-        if (rc == 0 && !out)
-            rc = make_pipe(&out_mine, &p.out_fd, true, err);
-        if (rc == 0 && !errors && (!out || (step && step->std_err && !*step->std_err)))     /* "": to srun, though output has a file */
-            rc = make_pipe(&err_mine, &p.err_fd, true, err);
-    }
-    p.drop = (struct drop){ .uid = o->grant->uid, .gid = o->grant->gid, .groups = st->groups, .group_count = o->grant->n_groups };
-    p.argv = st->argv;
-    p.program = st->argv[0] ? st->argv[0] : "";
-    p.env = &env;
-    p.work_dir = st->work_dir;
-    p.in_path = in;
-    p.out_path = out;
-    p.err_path = errors;
-    p.append = mode ? word_starts(mode, "a") : o->append;
-    plan_limits(&p, o);
-    p.is_batch = order_is_batch(o);
-    p.line = local == 0 && st->cpus.complaint ? st->cpus.complaint : st->binding.lines[local];
-    p.cpus = &st->cpus.tasks[local];
-    p.prologs[0] = o->task_prolog;
-    p.prologs[1] = step ? step->task_prolog : NULL;
-    arena_init(&a, 0);
-    if (rc == 0 && step && step->multi_prog && (rc = task_program(step, et.global, &a, &p.argv, err)) == 0)
-        p.program = p.argv[0];
-    /* tasks of one node share a file without %t: only the first truncates it */
-    if (!p.append && local > 0 && out && !p.is_batch) {
-        char *first = path_of(s, step->std_out, st->work_dir, st->user, 0);
-
-        p.append = first && !strcmp(first, out);
-        free(first);
-    }
-    p.hooks = hooks;
-    if (rc == 0)
-        rc = task_fork(&p, &parts->pid, &parts->word_fd, err);
-    if (p.in_fd >= 0)
-        close(p.in_fd);
-    if (p.out_fd >= 0)
-        close(p.out_fd);
-    if (p.err_fd >= 0)
-        close(p.err_fd);
-    parts->in_fd = in_mine;
-    parts->out_fd = out_mine;
-    parts->err_fd = err_mine;
-    environment_fini(&env);
-    arena_fini(&a);
-    free(in);
-    free(out);
-    free(errors);
-    return rc;
-}
-
-static void task_ended(struct supervisor *s, uint32_t local, int status);
-
-static void take_task(struct supervisor *s, uint32_t local, const struct task_parts *parts)
-{
-    struct task *t = &s->tasks[local];
-
-    taskio_attach(s->io, local, parts->in_fd, parts->out_fd, parts->err_fd);
-    if (parts->pid <= 0)
-        return;
-    t->pid = parts->pid;
-    t->word_fd = parts->word_fd;
-    t->running = true;
-    t->start = process_start(t->pid);
-    s->running++;
-    s->words++;
-    if (kill(t->pid, 0) < 0 && errno == ESRCH)      /* killed and reaped before we knew that it was ours */
-        task_ended(s, local, SIGKILL);
-}
-
-/* Through the same drop of privileges as the task, with its environment, folder and limits. */
-static bool start_epilog(struct supervisor *s, uint32_t local)
-{
-    const Wire__StepOrder *o = s->order;
-    const Wire__StepSpec *step = o->launch->step;
-    struct task_plan p = { .in_fd = -1, .out_fd = -1, .err_fd = -1 };
-    struct environment_task et = { .global = order_first_task(o) + local, .local = local, .pid = s->tasks[local].pid };
-    struct start st = { 0 };
-    bool runs;
-
-    if (!o->task_epilog && !(step && step->task_epilog))
-        return false;
-    start_init(s, &st);
-    et.gtids = st.gtids;
-    environment_task(&st.env, &et);
-    environment_gpus(&st.env, o, st.binding.masks[local]);
-    p.drop = (struct drop){ .uid = o->grant->uid, .gid = o->grant->gid, .groups = st.groups, .group_count = o->grant->n_groups };
-    p.env = &st.env;
-    p.work_dir = st.work_dir;
-    plan_limits(&p, o);
-    runs = task_epilog_start(&s->epilogs, &p, step ? step->task_epilog : NULL, o->task_epilog, local, clock_boot_ms());
-    start_fini(&st);
-    return runs;
-}
-
-static void task_ended(struct supervisor *s, uint32_t local, int status)
-{
-    struct task *t = &s->tasks[local];
-
-    t->running = false;
-    status = t->fail_status ? t->fail_status : status;      /* what it said of itself before it was ended for it */
-    t->status = status;
-    s->running--;
-    s->status = status_worse(s->status, status);
-    if (!start_epilog(s, local))    /* else srun hears of the end after it: an allocation that ends with its step would end the epilog too */
-        taskio_exited(s->io, local, status);
-    mpi_task_ended(s->mpi, local, status);
-    spank_host_task_ended(s->plugins, local, status);
-}
-
-/* No task will run: say so to the agent and to srun, and go on to the end. */
-static void start_failed(struct supervisor *s, const char *text, int status)
-{
-    s->failed = true;
-    s->fail_status = status ? status : 1 << 8;
-    snprintf(s->text, sizeof s->text, "%.*s", (int)sizeof s->text - 1, text);
-}
-
-/* All tasks are there, or why not. */
-static void start_done(struct supervisor *s, int rc, const struct spur_error *err)
-{
-    uint32_t *pids = mem_array(s->count + 1, sizeof *pids), started = 0;
-
-    while (started < s->count && s->tasks[started].pid > 0) {
-        pids[started] = (uint32_t)s->tasks[started].pid;
-        started++;
-    }
-    mpi_started(s->mpi);
-    if (rc < 0) {
-        start_failed(s, err->text, 1 << 8);
-        container_kill();
-        taskio_hello(s->io, pids, started, s->text, s->fail_status);      /* before any exit: srun knows nobody yet */
-        for (uint32_t i = started; i < s->count; i++)
-            taskio_exited(s->io, i, 1 << 8);
-    } else {
-        taskio_hello(s->io, pids, started, NULL, 0);
-    }
-    save_state(s);
-    free(pids);
-}
-
-static int start_check(struct supervisor *s, struct start *st, struct spur_error *err)
-{
-    int rc = st->unbound.code;
-
-    if (rc < 0)
-        *err = st->unbound;
-
-    if (rc == 0 && order_is_batch(s->order))
-        rc = write_script(s, err);
-    if (rc == 0 && s->count == 0)
-        rc = spur_fail(err, SPUR_EINVAL, "the launch names no task for node %s", s->order->node);
-    if (rc == 0 && !st->argv[0])
-        rc = spur_fail(err, SPUR_EINVAL, "the launch names no program");
-    return rc;
-}
-
-static void start_all(struct supervisor *s)
-{
-    struct spur_error err = { 0 };
-    struct start st = { 0 };
-    int rc;
-
-    s->phase = PHASE_RUN;
-    start_init(s, &st);
-    rc = start_check(s, &st, &err);
-    for (uint32_t i = 0; rc == 0 && i < s->count; i++) {
-        struct task_parts parts = { -1, -1, -1, -1, -1 };
-
-        rc = make_task(s, &st, i, NULL, &parts, &err);
-        take_task(s, i, &parts);
-    }
-    start_fini(&st);
-    start_done(s, rc, &err);
-}
-
-/* ---- SPANK plugins: their process makes the tasks, with these (spank.c) ---- */
-
-static void plugins_close(void *arg)
-{
-    struct supervisor *s = arg;
-    struct pollfd *fds = mem_array(TASKIO_POLL_ROOM(s->count), sizeof *fds);
-    size_t n = taskio_poll(s->io, fds);
-
-    for (size_t i = 0; i < n; i++)
-        if (fds[i].fd >= 0)
-            close(fds[i].fd);
-    free(fds);
-    if (s->agent.fd >= 0)
-        close(s->agent.fd);
-    close(s->signal_fd);
-    close(s->listen_fd);
-}
-
-static struct environment *plugins_begin(void *arg, char ***argv)
-{
-    struct supervisor *s = arg;
-
-    s->start = mem_alloc(sizeof *s->start);
-    start_init(s, s->start);
-    *argv = s->start->argv;
-    return &s->start->env;
-}
-
-static int plugins_make(void *arg, uint32_t local, const struct task_hooks *hooks, struct task_parts *out, struct spur_error *err)
-{
-    struct supervisor *s = arg;
-    int rc = make_task(s, s->start, local, hooks, out, err);
-
-    if (local + 1 == s->count)
-        mpi_started(s->mpi);            /* this process's copies */
-    return rc;
-}
-
-/* With plugins the step starts in their time; without, at once. */
-static void start_with_plugins(struct supervisor *s)
-{
-    struct spank_life life = { s, plugins_close, plugins_begin, plugins_make };
-    struct spur_error err = { 0 };
-    struct start st = { 0 };
-
-    s->plugins = spank_host_start(s->order, &life, &err);
-    if (!s->plugins && err.code == 0) {
-        start_all(s);
-        return;
-    }
-    s->phase = PHASE_PLUGINS;
-    if (s->plugins) {
-        container_spare(spank_host_pid(s->plugins));
-        start_init(s, &st);
-        start_check(s, &st, &err);
-        start_fini(&st);
-    }
-    if (err.code) {
-        s->phase = PHASE_RUN;
-        start_done(s, err.code, &err);
-    }
-}
-
-/* Lines of plugins: to srun, or into the batch job's error file, as soon as there is one. */
-static void plugins_say(struct supervisor *s)
-{
-    int fd = s->count ? s->tasks[0].err_fd : -1;
-
-    if (!s->said.len || s->phase == PHASE_PLUGINS)
-        return;
-    if (fd >= 0) {
-        if (write(fd, s->said.text, s->said.len) < 0)
-            s->tasks[0].err_fd = -1;
-    } else if (taskio_state(s->io) == TASKIO_OPEN) {
-        taskio_say(s->io, s->said.text);
-    } else {
-        return;
-    }
-    str_clear(&s->said);
-}
-
-static void plugins_failed(struct supervisor *s, const char *text)
-{
-    if (s->phase != PHASE_PLUGINS)
-        return;
-    s->phase = PHASE_RUN;
-    start_failed(s, text, s->kill_now ? SIGKILL : 1 << 8);
-    container_kill();
-    start_done(s, 0, NULL);             /* srun listens to what the plugins have said, then hears of tasks that have failed */
-    str_addf(&s->said, "slurmstepd: error: %s\n", text);
-    plugins_say(s);
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->tasks[i].pid <= 0)
-            taskio_exited(s->io, i, s->fail_status);
-}
-
-static void parts_close(const struct task_parts *parts)
-{
-    const int fds[] = { parts->word_fd, parts->in_fd, parts->out_fd, parts->err_fd };
-
-    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-}
-
-static void plugins_news(struct supervisor *s)
-{
-    struct spank_news news;
-
-    for (enum spank_event e; (e = spank_host_next(s->plugins, &news)) != SPANK_NOTHING; )
-        switch (e) {
-        case SPANK_EMPTY:
-            start_all(s);
-            break;
-        case SPANK_BEGUN:               /* the launch has arrived; how long plugins take is theirs */
-            if (!s->started_said) {
-                s->started_said = true;
-                report(s, WIRE__REPORT__KIND__STARTED, 0, NULL);
-            }
-            break;
-        case SPANK_TASK:
-            if (s->phase == PHASE_PLUGINS && news.local < s->count && s->tasks[news.local].pid <= 0)
-                take_task(s, news.local, &news.parts);
-            else
-                parts_close(&news.parts);       /* called off: they find the gate shut */
-            break;
-        case SPANK_ALL:
-            if (s->phase != PHASE_PLUGINS)
-                break;
-            s->phase = PHASE_RUN;
-            start_done(s, 0, NULL);
-            spank_host_go(s->plugins);
-            break;
-        case SPANK_SAID:
-            if (s->said.len < SAID_MAX)
-                str_add(&s->said, news.text);
-            break;
-        case SPANK_FAILED:
-            plugins_failed(s, news.text);
-            break;
-        case SPANK_NOTHING:
-            break;
-        }
-    plugins_say(s);
-}
-
-static void plugins_reaped(struct supervisor *s, int status)
-{
-    char text[300];
-    const char *why = spank_host_reaped(s->plugins, status, text, sizeof text);
-
-    plugins_news(s);                    /* its last words */
-    if (why && s->phase != PHASE_PLUGINS && s->said.len < SAID_MAX)
-        str_addf(&s->said, "slurmstepd: error: %s\n", why);
-    plugins_failed(s, why ? why : "SPANK plugins: the process that holds them has ended too early");
-    plugins_say(s);
-}
-
 static void read_word(struct supervisor *s, uint32_t local)
 {
     struct task *t = &s->tasks[local];
@@ -898,7 +309,7 @@ static void read_word(struct supervisor *s, uint32_t local)
             t->err_fd = fd;
         } else if (w.stage == TASK_FAILED) {
             t->fail_status = w.status;
-            start_failed(s, w.text, w.status);
+            supervisor_start_failed(s, w.text, w.status);
             container_kill();
         } else if (!s->text[0]) {
             snprintf(s->text, sizeof s->text, "%s", w.text);
@@ -911,7 +322,7 @@ static void read_word(struct supervisor *s, uint32_t local)
     s->words--;
     if (s->words == 0 && !s->failed && !s->started_said) {
         s->started_said = true;
-        report(s, WIRE__REPORT__KIND__STARTED, 0, NULL);
+        supervisor_report(s, WIRE__REPORT__KIND__STARTED, 0, NULL);
     }
 }
 
@@ -934,7 +345,7 @@ static bool reap(struct supervisor *s)
 
     while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
         if (pid == spank_host_pid(s->plugins)) {    /* what plugins use is not the job's */
-            plugins_reaped(s, status);
+            supervisor_plugins_reaped(s, status);
             continue;
         }
         add_usage(s, &used);
@@ -942,7 +353,7 @@ static bool reap(struct supervisor *s)
             taskio_exited(s->io, (uint32_t)of, s->tasks[of].status);
         for (uint32_t i = 0; i < s->count; i++)
             if (s->tasks[i].running && s->tasks[i].pid == pid) {
-                task_ended(s, i, status);
+                supervisor_task_ended(s, i, status);
                 break;
             }
     }
@@ -972,33 +383,33 @@ static void advance(struct supervisor *s, int64_t now)
 
     if (s->phase == PHASE_CONNECT) {
         if (s->kill_now) {
-            start_failed(s, "ended before it started", SIGKILL);
+            supervisor_start_failed(s, "ended before it started", SIGKILL);
             s->phase = PHASE_RUN;
             taskio_hello(s->io, NULL, 0, s->text, s->fail_status);
         } else if (taskio_state(s->io) == TASKIO_LOST) {
-            start_failed(s, taskio_fault(s->io), 1 << 8);
+            supervisor_start_failed(s, taskio_fault(s->io), 1 << 8);
             s->phase = PHASE_RUN;
         } else if (taskio_state(s->io) != TASKIO_CONNECTING && mpi_state(s->mpi) == MPI_FAILED) {
-            start_failed(s, mpi_fault(s->mpi), 1 << 8);
+            supervisor_start_failed(s, mpi_fault(s->mpi), 1 << 8);
             s->phase = PHASE_RUN;
             taskio_hello(s->io, NULL, 0, s->text, s->fail_status);
         } else if (taskio_state(s->io) != TASKIO_CONNECTING && mpi_state(s->mpi) != MPI_STARTING) {
-            start_with_plugins(s);
+            supervisor_start_with_plugins(s);
             limit_take(s);
         }
         empty = reap(s);
     }
     if (s->phase == PHASE_PLUGINS && s->kill_now)
-        plugins_failed(s, "ended while SPANK plugins prepared it");
+        supervisor_plugins_failed(s, "ended while SPANK plugins prepared it");
     if (s->phase == PHASE_RUN && s->limit_at_ms && now >= s->limit_at_ms && s->running)
         time_is_up(s);
     if (s->phase == PHASE_RUN && s->running == 0 && s->words == 0 && !s->epilogs.first && mpi_is_settled(s->mpi, now)) {
         if ((s->oom_kills = container_oom_kills()))
             say_oom(s);
         mpi_end(s->mpi);
-        plugins_say(s);
+        supervisor_plugins_say(s);
         spank_host_finish(s->plugins, now, s->kill_now);
-        report(s, WIRE__REPORT__KIND__ENDED, s->failed ? s->fail_status : s->status, s->text);
+        supervisor_report(s, WIRE__REPORT__KIND__ENDED, s->failed ? s->fail_status : s->status, s->text);
         s->phase = PHASE_EMPTYING;
         s->sweep_at_ms = now;
         s->sweep_ms = SWEEP_FIRST_MS;
@@ -1018,7 +429,7 @@ static void advance(struct supervisor *s, int64_t now)
             s->phase = PHASE_GONE;
             s->exit_at_ms = now + IO_LINGER_MS;
             unlinkat(s->folder_fd, STEP_SCRIPT, 0);
-            report(s, WIRE__REPORT__KIND__GONE, 0, NULL);
+            supervisor_report(s, WIRE__REPORT__KIND__GONE, 0, NULL);
         }
     }
     sweep(s, now);
@@ -1185,9 +596,9 @@ static void loop(struct supervisor *s)
             if (fds[word_n + i].fd >= 0 && fds[word_n + i].revents && fds[word_n + i].fd == s->tasks[i].word_fd)
                 read_word(s, i);
         if (fds[n - 1].fd >= 0 && fds[n - 1].revents)
-            plugins_news(s);
+            supervisor_plugins_news(s);
         else if (s->said.len)
-            plugins_say(s);
+            supervisor_plugins_say(s);
     }
     free(fds);
 }
@@ -1204,18 +615,18 @@ int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
         link_open(&s.agent, agent_fd, channel_local());
     if ((rc = open_all(&s, &err)) < 0) {
         agent_greet(&s);
-        report(&s, WIRE__REPORT__KIND__LAUNCH_FAILED, 0, err.text);
-        report(&s, WIRE__REPORT__KIND__GONE, 0, NULL);
+        supervisor_report(&s, WIRE__REPORT__KIND__LAUNCH_FAILED, 0, err.text);
+        supervisor_report(&s, WIRE__REPORT__KIND__GONE, 0, NULL);
         return 1;
     }
     s.count = order_local_tasks(take_order);
     s.tasks = mem_array(s.count + 1, sizeof *s.tasks);
     for (uint32_t i = 0; i < s.count; i++)
         s.tasks[i].word_fd = s.tasks[i].err_fd = -1;
-    if (save_state(&s) < 0) {           /* the folder is gone: a new agent has not known of this step and says that it never ran */
+    if (supervisor_save(&s) < 0) {           /* the folder is gone: a new agent has not known of this step and says that it never ran */
         agent_greet(&s);
-        report(&s, WIRE__REPORT__KIND__LAUNCH_FAILED, 0, "the step's state file cannot be written");
-        report(&s, WIRE__REPORT__KIND__GONE, 0, NULL);
+        supervisor_report(&s, WIRE__REPORT__KIND__LAUNCH_FAILED, 0, "the step's state file cannot be written");
+        supervisor_report(&s, WIRE__REPORT__KIND__GONE, 0, NULL);
         return 1;
     }
     agent_greet(&s);
