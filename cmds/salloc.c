@@ -224,13 +224,17 @@ static int allocate(struct salloc *s)
     submit.token.len = sizeof token;
     if (s->r.verbose)
         request_show(&s->r);
-    if (client_call(s->client, WIRE__MESSAGE_TYPE__SUBMIT, &submit.base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0)
+    guard_start(&s->guard, &submit, "salloc-guard");
+    if (client_call(s->client, WIRE__MESSAGE_TYPE__SUBMIT, &submit.base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0) {
+        if (!client_unsure(s->client))
+            guard_dismiss(&s->guard);
         return refused(&err);
+    }
     got = reply;
     for (size_t i = 0; i < got->n_warnings; i++)
         say(s, "%s", got->warnings[i]);
     s->job_id = got->job_id;
-    guard_start(&s->guard, s->job_id, "salloc-guard");
+    guard_job(&s->guard, s->job_id);
     return allocation_wait(s);
 }
 

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
@@ -34,8 +33,6 @@
 
 #define QUIET_MS 250            /* waits shorter than this are not worth a word */
 #define RETRY_MAX_MS 1000
-#define GUARD_TRIES 60          /* with what a call waits by itself, a quarter of an hour */
-#define GUARD_REST_S 5
 #define PROGRAMS_MAX (1u << 20)
 #define BUSY_ERRNO 2059         /* resources are held by other steps of the job */
 
@@ -279,56 +276,6 @@ static void allocation_revoke(struct srun *s)
     fprintf(stderr, "srun: Job allocation %u has been revoked\n", s->job_id);
 }
 
-/* ---- the guard: a child that gives the allocation back when srun is killed before it could, or no controller was there to take it ---- */
-
-static _Noreturn void guard_run(struct srun *s, int fd)
-{
-    static const int deaf[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM };
-    struct spur_error err = { 0 };
-    char word;
-    ssize_t n;
-
-    setsid();                       /* what is sent to srun's process group or terminal is not for us */
-    prctl(PR_SET_NAME, "srun-guard");
-    for (size_t i = 0; i < sizeof deaf / sizeof *deaf; i++)
-        signal(deaf[i], SIG_IGN);
-    if (fd > 0)
-        close_range(0, (unsigned)fd - 1, 0);
-    close_range((unsigned)fd + 1, UINT32_MAX, 0);
-    do
-        n = read(fd, &word, 1);
-    while (n < 0 && errno == EINTR);
-    for (int tries = 0; n == 0 && tries < GUARD_TRIES; tries++) {
-        int rc = client_open(NULL, &s->client, &err);
-
-        rc = rc == 0 ? job_cancel(s, false) : rc;
-        if (rc != SPUR_ECLOSED && rc != SPUR_ETIMEOUT && rc != SPUR_ENOTLEADER && rc != SPUR_ENOSPACE)
-            break;
-        client_close(s->client);
-        s->client = NULL;
-        sleep(GUARD_REST_S);
-    }
-    _exit(0);
-}
-
-static void guard_start(struct srun *s)
-{
-    int fds[2];
-    pid_t child;
-
-    s->guard_fd = -1;
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return;
-    child = fork();
-    if (child == 0)
-        guard_run(s, fds[0]);
-    close(fds[0]);
-    if (child < 0)
-        close(fds[1]);
-    else
-        s->guard_fd = fds[1];
-}
-
 /* Until the job has its nodes. 0, or the exit code. */
 static int allocation_wait(struct srun *s)
 {
@@ -408,48 +355,32 @@ static int allocate(struct srun *s)
         fprintf(stderr, "srun: allocation failure: %s\n", err.text);
         return error_exit(1);
     }
-    if (client_call(s->client, WIRE__MESSAGE_TYPE__SUBMIT, &submit.base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0)
+    guard_start(&s->guard, &submit, "srun-guard");
+    if (client_call(s->client, WIRE__MESSAGE_TYPE__SUBMIT, &submit.base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0) {
+        if (!client_unsure(s->client))
+            guard_dismiss(&s->guard);
         return allocation_refused(&err);
+    }
     got = reply;
     for (size_t i = 0; i < got->n_warnings && !s->r.quiet; i++)
         fprintf(stderr, "srun: %s\n", got->warnings[i]);
     s->job_id = got->job_id;
     s->owns_job = true;
-    guard_start(s);
+    guard_job(&s->guard, s->job_id);
     if (s->r.verbose)
         fprintf(stderr, "srun: job %u has been submitted\n", s->job_id);
     return allocation_wait(s);
 }
 
-static void guard_dismiss(struct srun *s)
-{
-    if (s->guard_fd >= 0 && write(s->guard_fd, "x", 1) == 1)
-        close(s->guard_fd);
-}
-
 /* The allocation was made for this step: over with it, with its status. */
 static void allocation_end(struct srun *s)
 {
-    Wire__CancelRequest c = WIRE__CANCEL_REQUEST__INIT;
     struct spur_error err = { 0 };
-    char *id = arena_printf(&s->r.arena, "%u", s->job_id);
-    uint8_t token[16];
-    void *reply;
-    int number;
 
-    c.ids = &id;
-    c.n_ids = 1;
-    c.has_finish = c.finish = true;
-    c.has_status = true;
-    c.status = s->wait_status;
-    client_token(token, &c.token_wall_ms);
-    c.has_token = c.has_token_wall_ms = true;
-    c.token.data = token;
-    c.token.len = sizeof token;
-    if (client_call(s->client, WIRE__MESSAGE_TYPE__CANCEL, &c.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0)
+    if (allocation_finish(s->client, &s->r.arena, s->job_id, s->wait_status, &err) < 0)
         fprintf(stderr, "srun: error: job %u is not ended yet, which is tried again in the background: %s\n", s->job_id, err.text);
     else
-        guard_dismiss(s);
+        guard_dismiss(&s->guard);
 }
 
 /* ---- the step ------------------------------------------------------------------------------------------------------------------------- */
@@ -760,7 +691,7 @@ static int run(struct srun *s, int argc, char **argv)
 
 int cmd_srun(int argc, char **argv)
 {
-    struct srun s = { .in_fd = 0, .out_fd = 1, .err_fd = 2 };
+    struct srun s = { .guard = { .fd = -1 }, .in_fd = 0, .out_fd = 1, .err_fd = 2 };
     struct option_row *rows;
     struct option_table table;
     int rc;

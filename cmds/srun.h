@@ -9,6 +9,7 @@
 
 #include "client/client.h"
 #include "client/stepio.h"
+#include "cmds/common/allocation.h"
 #include "cmds/common/request.h"
 
 struct srun {
@@ -24,7 +25,7 @@ struct srun {
     bool     one_out, one_err; uint32_t out_task, err_task;     /* of one task alone: --output=N */
     bool     remote_out, remote_err;        /* supervisors write these files */
     int      wait_status;           /* of the worst task */
-    int      guard_fd;              /* of the pipe whose end tells the guard that we are gone */
+    struct guard guard;             /* of the allocation, while it is ours */
 };
 
 /* Signals come through one pipe; a wait for the controller is interrupted by them. */

@@ -13,6 +13,7 @@
 
 #define GUARD_TRIES  60         /* with what a call waits by itself, a quarter of an hour */
 #define GUARD_REST_S 5
+#define GUARD_UNSURE_TRIES 12   /* while it is not known that there is a job at all */
 
 static int cancel(struct client *c, struct arena *a, Wire__CancelRequest *r, struct spur_error *err)
 {
@@ -49,41 +50,78 @@ int allocation_cancel(struct client *c, struct arena *a, const char *id, struct 
     return cancel(c, a, &r, err);
 }
 
-static _Noreturn void guard_run(uint32_t job_id, const char *name, int fd)
+/* The command's null: what some library says on standard error must not go into a socket that got number 2. */
+static void null_fds(int keep)
+{
+    int null;
+
+    close_range(0, keep > 0 ? (unsigned)keep - 1 : 0, 0);
+    close_range((unsigned)keep + 1, UINT32_MAX, 0);
+    do
+        null = open("/dev/null", O_RDWR);
+    while (null >= 0 && null < 2);
+}
+
+/* What time may mend. Anything else is an answer: the job is over, or is none of ours. */
+static bool is_worth_another(int rc)
+{
+    return rc == SPUR_ECLOSED || rc == SPUR_ETIMEOUT || rc == SPUR_ENOTLEADER || rc == SPUR_ENOSPACE || rc == SPUR_EBUSY || rc == SPUR_EAUTH;
+}
+
+/* The command has never learned its job's number. Asked again with the same token the controller says it; where the first request never came it makes a
+ * job now, a held one, which is cancelled like the other. */
+static int ask_again(struct client *c, struct arena *a, Wire__SubmitRequest *submit, uint32_t *job_id, struct spur_error *err)
+{
+    void *reply;
+    int number, rc;
+
+    submit->spec->has_hold = submit->spec->hold = true;
+    rc = client_call(c, WIRE__MESSAGE_TYPE__SUBMIT, &submit->base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, a, &reply, &number, err);
+    if (rc == 0)
+        *job_id = ((Wire__SubmitReply *)reply)->job_id;
+    return rc;
+}
+
+static _Noreturn void guard_run(Wire__SubmitRequest *submit, const char *name, int fd)
 {
     static const int deaf[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM };
-    struct spur_error err = { 0 };
-    struct client *c = NULL;
+    uint32_t job_id = 0, word;
     struct arena a;
-    char id[16], word;
     ssize_t n;
 
     setsid();                       /* what is sent to the command's process group or terminal is not for us */
     prctl(PR_SET_NAME, name);
     for (size_t i = 0; i < sizeof deaf / sizeof *deaf; i++)
         signal(deaf[i], SIG_IGN);
-    if (fd > 0)
-        close_range(0, (unsigned)fd - 1, 0);
-    close_range((unsigned)fd + 1, UINT32_MAX, 0);
-    do
-        n = read(fd, &word, 1);
-    while (n < 0 && errno == EINTR);
+    null_fds(fd);
+    while ((n = read(fd, &word, sizeof word)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n != sizeof word || word == 0)
+            _exit(0);
+        job_id = word;
+    }
     arena_init(&a, 0);
-    snprintf(id, sizeof id, "%u", job_id);
-    for (int tries = 0; n == 0 && tries < GUARD_TRIES; tries++) {
+    for (int tries = 0; tries < (job_id ? GUARD_TRIES : GUARD_UNSURE_TRIES); tries++) {
+        struct spur_error err = { 0 };
+        struct client *c = NULL;
+        char id[16];
         int rc = client_open(NULL, &c, &err);
 
-        rc = rc == 0 ? allocation_cancel(c, &a, id, &err) : rc;
-        if (rc != SPUR_ECLOSED && rc != SPUR_ETIMEOUT && rc != SPUR_ENOTLEADER && rc != SPUR_ENOSPACE)
-            break;
+        if (rc == 0 && job_id == 0)
+            rc = ask_again(c, &a, submit, &job_id, &err);
+        snprintf(id, sizeof id, "%u", job_id);
+        if (rc == 0)
+            rc = allocation_cancel(c, &a, id, &err);
         client_close(c);
-        c = NULL;
+        if (!is_worth_another(rc))
+            break;
         sleep(GUARD_REST_S);
     }
     _exit(0);
 }
 
-void guard_start(struct guard *g, uint32_t job_id, const char *name)
+void guard_start(struct guard *g, Wire__SubmitRequest *submit, const char *name)
 {
     int fds[2];
     pid_t child;
@@ -94,7 +132,7 @@ void guard_start(struct guard *g, uint32_t job_id, const char *name)
     child = fork();
     if (child == 0) {
         close(fds[1]);
-        guard_run(job_id, name, fds[0]);
+        guard_run(submit, name, fds[0]);
     }
     close(fds[0]);
     if (child < 0)
@@ -103,9 +141,13 @@ void guard_start(struct guard *g, uint32_t job_id, const char *name)
         g->fd = fds[1];
 }
 
+static bool tell(struct guard *g, uint32_t word) { return g->fd >= 0 && write(g->fd, &word, sizeof word) == sizeof word; }
+
+void guard_job(struct guard *g, uint32_t job_id) { tell(g, job_id); }
+
 void guard_dismiss(struct guard *g)
 {
-    if (g->fd >= 0 && write(g->fd, "x", 1) == 1)
+    if (tell(g, 0))
         close(g->fd);
     g->fd = -1;
 }

@@ -11,9 +11,11 @@ int  allocation_finish(struct client *c, struct arena *a, uint32_t job_id, int w
 int  allocation_cancel(struct client *c, struct arena *a, const char *id, struct spur_error *err);
 
 /* A child that holds the other end of a pipe: when that closes without a word, the command was killed or found no controller, and the child ends the
- * job, for a quarter of an hour if need be. `name`: for ps. Its descriptor is close-on-exec. */
+ * job, for a quarter of an hour if need be. It is there before the request is sent: a command that is killed before it has read the answer has a job
+ * too, and knows no number. `name`: for ps. Its descriptor is close-on-exec. */
 struct guard { int fd; };
-void guard_start(struct guard *g, uint32_t job_id, const char *name);
-void guard_dismiss(struct guard *g);        /* the job is over: nothing is left to guard */
+void guard_start(struct guard *g, Wire__SubmitRequest *submit, const char *name);   /* `submit` has its token */
+void guard_job(struct guard *g, uint32_t job_id);                                   /* the answer: this is the job */
+void guard_dismiss(struct guard *g);        /* the job is over, or was refused: nothing is left to guard */
 
 #endif

@@ -38,6 +38,7 @@ struct client {
     struct dialog dialog;
     bool     is_fresh;              /* --fresh */
     bool     has_asked;
+    bool     is_unsure;             /* the last call */
     uint64_t min_index;             /* reads: at least this entry */
     uint32_t age_ms;                /* of the last read */
     char     from[64];              /* who gave it */
@@ -72,6 +73,7 @@ void client_close(struct client *c)
 const struct config_hint *client_hint(const struct client *c) { return &c->route.hint; }
 int client_fd(const struct client *c) { return c->dialog.fd; }
 void client_fresh(struct client *c) { c->is_fresh = true; }
+bool client_unsure(const struct client *c) { return c->is_unsure; }
 
 uint32_t client_age_ms(const struct client *c, const char **from)
 {
@@ -345,6 +347,7 @@ static int ask(struct ask *k, struct frame *f, const uint8_t **body, int *slurm_
     struct client *c = k->c;
     int rc;
 
+    c->is_unsure = false;
     for (;;) {
         if ((rc = connect_any(c, err)) < 0) {
             if (clock_mono_ms() + k->pause > k->deadline)
@@ -383,6 +386,7 @@ static int ask(struct ask *k, struct frame *f, const uint8_t **body, int *slurm_
         if (clock_mono_ms() >= k->deadline)
             break;
     }
+    c->is_unsure = k->has_sent;
     if (c->route.refused.code) {
         if (err)
             *err = c->route.refused;

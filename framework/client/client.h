@@ -52,6 +52,8 @@ int  client_config_files(const char *servers, const char *auth_type, const struc
 /* The same for one that a controller has named. */
 int  client_call_named(struct client *c, const char *name, const char *addr, uint16_t type, const ProtobufCMessage *request, uint16_t reply_type,
                        const ProtobufCMessageDescriptor *reply_desc, struct arena *a, void **reply, struct spur_error *err);
+/* The last call failed without an answer after it had been sent: it may have been carried out, or may be yet. */
+bool client_unsure(const struct client *c);
 int  client_fd(const struct client *c);                     /* -1 when not connected */
 
 #endif
