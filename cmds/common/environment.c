@@ -260,6 +260,25 @@ static int vars_login(struct vars *l, struct request *r, const char *how, struct
     return 0;
 }
 
+/* A login shell knows nothing of a prefix that spur was installed to; the script's srun is to be found all the same. */
+static void path_with_ours(struct vars *l, struct request *r)
+{
+    size_t i = vars_find(l, "PATH=");
+    const char *path = i < l->count ? l->list[i] + strlen("PATH=") : NULL;
+    bool is_there = false;
+
+    if (!path)
+        return;                     /* the node gives a bare environment one */
+    for (const char *at = path; !is_there && *at; at += strspn(at, ":")) {
+        size_t n = strcspn(at, ":");
+
+        is_there = n == strlen(SPUR_BINDIR) && strncmp(at, SPUR_BINDIR, n) == 0;
+        at += n;
+    }
+    if (!is_there)
+        l->list[i] = arena_printf(&r->arena, "PATH=%s:%s", path, SPUR_BINDIR);
+}
+
 /* ---- all of it ---- */
 
 int environment_export(struct request *r, char *const *from, char *const *also, char **data, size_t *n, struct spur_error *err)
@@ -285,6 +304,8 @@ int environment_export(struct request *r, char *const *from, char *const *also, 
         goto out;
     if (r->login_env && !r->get_user_env)
         vars_login(&l, r, "", &ignored);
+    if (r->login_env || r->get_user_env)
+        path_with_ours(&l, r);
     for (size_t i = 0; also && also[i]; i++)
         vars_set(&l, also[i]);
     for (size_t i = 0; i < l.count; i++)

@@ -462,22 +462,24 @@ static const struct node *node_of(struct ctl *c, const char *host)
     return NULL;
 }
 
-static Wire__Op *node_set(struct arena *a, const struct node *n, const char *state, const char *reason)
+/* `revoked`: its key goes out of the mesh, too. */
+static Wire__Op *node_set(struct arena *a, const struct node *n, const char *state, const char *reason, bool revoked)
 {
+    const char *const set[][2] = { { "State", state }, { "Reason", reason }, { "MeshKey", "" } };
+    size_t count = revoked ? 3 : 2;
     Wire__Op *op = arena_alloc(a, sizeof *op);
-    Wire__KeyValue *rows = arena_alloc(a, 2 * sizeof *rows);
+    Wire__KeyValue *rows = arena_alloc(a, count * sizeof *rows);
 
     wire__op__init(op);
     op->node_update = arena_alloc(a, sizeof *op->node_update);
     wire__op_node_update__init(op->node_update);
     op->node_update->node = arena_copy(a, n->conf->name);
-    op->node_update->n_set = 2;
-    op->node_update->set = arena_alloc(a, 2 * sizeof *op->node_update->set);
-    for (size_t k = 0; k < 2; k++) {
+    op->node_update->set = arena_alloc(a, count * sizeof *op->node_update->set);
+    for (size_t k = 0; k < count; k++) {
         wire__key_value__init(&rows[k]);
-        rows[k].key = arena_copy(a, k ? "Reason" : "State");
-        rows[k].value = arena_copy(a, k ? reason : state);
-        op->node_update->set[k] = &rows[k];
+        rows[k].key = arena_copy(a, set[k][0]);
+        rows[k].value = arena_copy(a, set[k][1]);
+        op->node_update->set[op->node_update->n_set++] = &rows[k];
     }
     return op;
 }
@@ -495,7 +497,7 @@ void joins_suspect(struct ctl *c, const struct spur_identity *who, const Wire__R
     log_line(SPUR_LOG_ERROR, "node %s is drained: its host wanted to register as node %s", own->conf->name, claimed->conf->name);
     arena_init(&a, 0);
     ops = arena_alloc(&a, sizeof *ops);
-    *ops = node_set(&a, own, "DRAIN", reason);
+    *ops = node_set(&a, own, "DRAIN", reason, false);
     propose(c, ops, 1, NULL, &a, NULL, NULL);
 }
 
@@ -518,7 +520,7 @@ int joins_revoke(struct ctl *c, const char *name, proposed_fn done, void *arg, s
         return spur_fail(err, SPUR_ENOTFOUND, "no host %.63s has a key or a token here: `spur host list` names them", name);
     }
     node = node_of(c, name);
-    edit_propose(c, &e, node ? node_set(&e.arena, node, "DOWN", "host revoked") : NULL, done, arg);
+    edit_propose(c, &e, node ? node_set(&e.arena, node, "DOWN", "host revoked", true) : NULL, done, arg);
     free(known);
     return 0;
 }
