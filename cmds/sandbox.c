@@ -23,7 +23,7 @@
 #include "config/config.h"
 
 static const char usage[] =
-    "Usage: spur sandbox start [--dir D] [--controllers N] [--nodes N] [--cpus N] [--gpus TOPOLOGY] [--conf FILE] [--set KEY=VALUE] [--spur TEXT]\n"
+    "Usage: spur sandbox start [--dir D] [--controllers N] [--at LIST] [--nodes N] [--cpus N] [--gpus TOPOLOGY] [--conf FILE] [--set KEY=VALUE] [--spur TEXT]\n"
     "       spur sandbox stop|status|env|leader [--dir D]\n"
     "       spur sandbox controllers N [--dir D]\n"
     "       spur sandbox kill|restart ctlN|nodeN|NODENAME|leader|all [--with-jobs] [--dir D]\n\n"
