@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/contain.h"
@@ -27,6 +28,8 @@
 #include "state/job.h"
 
 #define STATE_MAX (1u << 20)
+#define LEFT_ROUNDS   100         /* of kills, where a supervisor was killed itself */
+#define LEFT_PAUSE_NS 2000000
 #define KEEP_OVER_MS (3600 * 1000)      /* how long an ended attempt of a job is refused: longer than any credential lives */
 
 struct supervisor_link {
@@ -358,9 +361,10 @@ static void supervisor_lost(struct agent_step *s, const char *why)
     }
     st = s->folder[0] ? state_read(n->agent, s->folder) : NULL;
     log_line(SPUR_LOG_WARN, "job %u.%s: its supervisor has gone (%s): ending what it left behind", s->job_id, step_text(s->step_id, step), why);
+    /* The call that finds nobody takes the container away; for the last of them a moment is needed. */
     if (st && !strcmp(st->boot_id, boot_id()))
-        for (int round = 0; round < 3 && kill_left(n->agent, st) > 0; round++)
-            ;
+        for (int round = 0; kill_left(n->agent, st) > 0 && round < LEFT_ROUNDS; round++)
+            nanosleep(&(struct timespec){ .tv_nsec = LEFT_PAUSE_NS }, NULL);
     if (s->adopted && !s->ended_seq)
         s->ended_seq = end_in_spool(s);
     if (!s->ended_seq) {
