@@ -20,6 +20,8 @@
 #include "cmds/common/taskset.h"
 #include "state/job.h"
 
+#define ALREADY_DONE 2021       /* Slurm's ESLURM_ALREADY_DONE */
+
 struct scancel {
     struct list ids, users, names, partitions, states, accounts, nodes, qos, reservations, wckeys;
     const char *clusters;
@@ -215,7 +217,7 @@ static int cancel(struct scancel *s, struct client *c, struct arena *a, const Wi
     Wire__CancelRequest r = WIRE__CANCEL_REQUEST__INIT;
     uint8_t token[16];
     void *reply = NULL;
-    int number;
+    int number = 0;
 
     r.ids = s->ids.words;                    r.n_ids = s->ids.count;
     r.users = s->users.words;                r.n_users = s->users.count;
@@ -236,7 +238,8 @@ static int cancel(struct scancel *s, struct client *c, struct arena *a, const Wi
     r.has_token = r.has_token_wall_ms = 1;
     r.token.data = token;
     r.token.len = sizeof token;
-    if (client_call(c, WIRE__MESSAGE_TYPE__CANCEL, &r.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, a, &reply, &number, err) < 0)
+    if (client_call(c, WIRE__MESSAGE_TYPE__CANCEL, &r.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, a, &reply, &number, err) < 0 &&
+        (number != ALREADY_DONE || s->verbose || (s->signal_set && s->signal != SIGKILL)))      /* else another was first, between the question and the log */
         return err->code;
     *done = reply;
     return 0;
