@@ -315,6 +315,8 @@ void supervisor_task_ended(struct supervisor *s, uint32_t local, int status)
     t->status = status;
     s->running--;
     s->status = status_worse(s->status, status);
+    if (s->plugins)                 /* what they said in this task came before its end, and goes out before it */
+        supervisor_plugins_news(s);
     if (!start_epilog(s, local))    /* else srun hears of the end after it: an allocation that ends with its step would end the epilog too */
         taskio_exited(s->io, local, status);
     mpi_task_ended(s->mpi, local, status);

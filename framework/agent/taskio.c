@@ -244,12 +244,20 @@ void taskio_say(struct taskio *io, const char *line)
     send_all(io, WIRE__MESSAGE_TYPE__IO_DATA, &d.base);
 }
 
+static bool streams_closed(const struct taskio *io)
+{
+    for (uint32_t i = 0; i < io->count; i++)
+        if (io->streams[i].out_fd >= 0 || io->streams[i].err_fd >= 0)
+            return false;
+    return true;
+}
+
 static bool streams_ended(const struct taskio *io)
 {
     for (uint32_t i = 0; i < io->count; i++)
-        if (!io->streams[i].exited || io->streams[i].out_fd >= 0 || io->streams[i].err_fd >= 0)
+        if (!io->streams[i].exited)
             return false;
-    return true;
+    return streams_closed(io);
 }
 
 /* Exit statuses go out when the task's output has: srun must not print a prompt before the last line. */
@@ -301,7 +309,7 @@ bool taskio_done(struct taskio *io)
         }
         return false;           /* until srun has closed its end: a close with input that nobody has read resets the connection, and with it goes what srun has not read */
     }
-    return io->said_last || streams_ended(io);
+    return io->said_last || streams_closed(io);      /* nobody listens: tasks that never came to be have no end to tell */
 }
 
 /* ---- input ---- */
