@@ -231,7 +231,8 @@ size_t session_kill(const struct spur_contain_leader *leader, uid_t uid)
         struct stat st;
         char path[64];
 
-        if (!isdigit((unsigned char)d->d_name[0]) || !read_stat(atoi(d->d_name), &s) || s.session != leader->pid || s.start < leader->start)
+        if (!isdigit((unsigned char)d->d_name[0]) || !read_stat(atoi(d->d_name), &s) || s.session != leader->pid || s.start < leader->start ||
+            s.state == 'Z' || s.state == 'X')       /* dead, and not yet taken by its parent */
             continue;
         snprintf(path, sizeof path, "/proc/%d", atoi(d->d_name));
         if (stat(path, &st) == 0 && st.st_uid == uid) {
