@@ -48,6 +48,9 @@ int  admit_job_update(struct state *s, const Wire__JobUpdateRequest *r, const st
 int  admit_node_update(struct state *s, const Wire__NodeUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_node_reboot(struct state *s, const Wire__NodeRebootRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_partition_update(struct state *s, const Wire__PartitionUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
+int  admit_account_change(struct state *s, const Wire__AccountChange *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
+/* The rows that he may see (PrivateData=accounts, users); `user` is his name, NULL when unknown. Borrowed until the next apply. */
+const Wire__Accounts *admit_accounts_seen(const struct state *s, const struct spur_identity *who, const char *user, enum rank rank, struct arena *a);
 int  admit_step(struct state *s, const Wire__StepRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 /* A command that wants the nodes of a job or step to dial it: the job's owner and administrators. *job; *step NULL: the batch step, or all nodes of the job. */
 int  admit_dial(struct state *s, const Wire__DialRequest *r, const struct spur_identity *who, struct admitted *out, const struct job **job, const struct step **step,

@@ -26,6 +26,8 @@ struct asker {                  /* who asks, and what is known of him */
 int check_spec(struct state *s, const Wire__JobSpec *spec, const Wire__JobSpec *was, const struct asker *asker, struct arena *a, struct admitted *out, struct spur_error *err);
 /* partition.c: may he use the partitions of the spec, and does the wish keep within their limits? */
 int check_partitions(struct state *s, const Wire__JobSpec *spec, const struct asker *asker, struct admitted *out, struct spur_error *err);
+/* account.c: fills in the default account of `user` (NULL: his name is not known), and asks for an association where the configuration wants one. */
+int check_account(const struct state *s, const char *user, Wire__JobSpec *spec, struct arena *a, struct admitted *out, struct spur_error *err);
 /* dependency.c: words, ids that were issued, no loop through `job_id` (0: a new job). */
 int check_dependency(struct state *s, const char *text, uint32_t job_id, struct admitted *out, struct spur_error *err);
 /* table.c: does this channel speak for that node? */

@@ -136,7 +136,7 @@ int admit_submit(struct state *s, const Wire__SubmitRequest *r, const struct spu
     if ((rc = fill_partition(s, spec, a, out, err)) < 0 || (rc = check_blobs(s, r, out, err)) < 0)
         return rc;
     fill(s, spec, a, &asker);
-    if ((rc = check_spec(s, spec, NULL, &asker, a, out, err)) < 0 || (rc = check_dependency(s, spec->dependency, 0, out, err)) < 0)
+    if ((rc = check_account(s, f->user, spec, a, out, err)) < 0 || (rc = check_spec(s, spec, NULL, &asker, a, out, err)) < 0 || (rc = check_dependency(s, spec->dependency, 0, out, err)) < 0)
         return rc;
     if (spec->is_batch && !spec->work_dir)
         return deny(out, err, REFUSE_BAD_REQUEST, "a batch job needs a work directory");

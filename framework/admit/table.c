@@ -86,7 +86,7 @@ static bool is_read(unsigned message)
     switch (message) {
     case WIRE__MESSAGE_TYPE__PING: case WIRE__MESSAGE_TYPE__JOBS: case WIRE__MESSAGE_TYPE__NODES: case WIRE__MESSAGE_TYPE__PARTITIONS: case WIRE__MESSAGE_TYPE__STEPS:
     case WIRE__MESSAGE_TYPE__CONFIG: case WIRE__MESSAGE_TYPE__CONFIG_FILES: case WIRE__MESSAGE_TYPE__STATS: case WIRE__MESSAGE_TYPE__WAIT: case WIRE__MESSAGE_TYPE__MEMBERS:
-    case WIRE__MESSAGE_TYPE__SCRIPT: case WIRE__MESSAGE_TYPE__TEST_ONLY:
+    case WIRE__MESSAGE_TYPE__ACCOUNTS: case WIRE__MESSAGE_TYPE__SCRIPT: case WIRE__MESSAGE_TYPE__TEST_ONLY:
         return true;
     default:
         return false;

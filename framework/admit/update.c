@@ -183,6 +183,8 @@ static int set_value(struct updater *u, const struct job *j, Wire__JobSpec *spec
 }
 
 /* ---- one job --------------------------------------------------------------------------------------------------------------- */
+static bool same_words(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
+
 static int check_set(struct updater *u, const struct job *j)
 {
     const Wire__JobUpdateRequest *r = u->r;
@@ -202,6 +204,8 @@ static int check_set(struct updater *u, const struct job *j)
     for (size_t i = 0; i < r->n_set; i++)
         if ((rc = set_value(u, j, spec, u->set[i]->key, u->set[i]->value ? u->set[i]->value : "")) < 0)
             return rc;
+    if ((!same_words(spec->account, was->account) || !same_words(spec->partition, was->partition)) && (rc = check_account(u->s, j->user, spec, u->arena, u->out, u->err)) < 0)
+        return rc;
     if ((rc = check_spec(u->s, spec, was, u->asker, u->arena, u->out, u->err)) < 0)
         return rc;
     for (size_t i = 0; i < r->n_set; i++)

@@ -153,7 +153,8 @@ static const struct { enum config_key key; const char *acting; } word_notes[] = 
     { CONF_SlurmdParameters, "config_overrides" },
     { CONF_PriorityFlags, "SMALL_RELATIVE_TO_TIME ACCRUE_ALWAYS NO_NORMAL_PART NO_NORMAL_ALL" },
     { CONF_ReconfigFlags, "KeepPartInfo KeepPartState" },
-    { CONF_PrivateData, "jobs none" },
+    { CONF_PrivateData, "jobs nodes partitions accounts users none" },
+    { CONF_AccountingStorageEnforce, "associations qos none" },
     { CONF_SelectTypeParameters, "CR_CPU CR_CPU_MEMORY CR_CORE CR_CORE_MEMORY CR_SOCKET CR_SOCKET_MEMORY CR_MEMORY CR_ONE_TASK_PER_CORE CR_PACK_NODES CR_LLN NONE" },
 };
 

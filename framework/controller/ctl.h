@@ -154,6 +154,7 @@ void joins_look(struct ctl *c);
 
 /* roles.c: who the names of SlurmUser, admins, operators and coordinators are; once a configuration. */
 void roles_look_up(struct ctl *c);
+void roles_changed(struct ctl *c);             /* rows of users have: looked up again before the next request */
 
 /* dispatch.c */
 void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, const uint8_t *body);

@@ -407,14 +407,30 @@ static int admit_node_reboot_any(struct state *s, const void *m, const struct sp
 static int admit_partition_update_any(struct state *s, const void *m, const struct spur_identity *w, const struct facts *f, struct arena *a, struct admitted *o, struct spur_error *e)
 { return admit_partition_update(s, m, w, f, a, o, e); }
 
+static int admit_account_change_any(struct state *s, const void *m, const struct spur_identity *w, const struct facts *f, struct arena *a, struct admitted *o, struct spur_error *e)
+{ return admit_account_change(s, m, w, f, a, o, e); }
+
 static void job_update_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_job_update_any, n); }
 static void node_update_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_node_update_any, n); }
 static void node_reboot_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_node_reboot_any, n); }
 static void partition_update_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_partition_update_any, n); }
+static void account_change_named(struct ctl *c, void *arg, const struct named *n) { request_admit(c, arg, admit_account_change_any, n); }
 static void handle_job_update(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, job_update_named, r); }
 static void handle_node_update(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, node_update_named, r); }
 static void handle_node_reboot(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, node_reboot_named, r); }
 static void handle_partition_update(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, partition_update_named, r); }
+
+static void handle_account_change(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, account_change_named, r); }
+
+static void accounts_named(struct ctl *c, void *arg, const struct named *n)
+{
+    struct request *r = arg;
+
+    ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__ACCOUNTS_LIST, r->seq, &admit_accounts_seen(c->state, &r->who, n->user, r->rank, &r->arena)->base);
+    request_free(r);
+}
+
+static void handle_accounts(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, accounts_named, r); }
 
 static void handle_step_create(struct ctl *c, struct request *r)
 {
@@ -785,7 +801,7 @@ enum whose { LEADER, EACH, HAVING };
     X(PARTITION_UPDATE, partition_update_request, handle_partition_update, LEADER) \
     X(STEP_CREATE, step_request, handle_step_create, LEADER) X(RECONFIGURE, empty, handle_reconfigure, LEADER) X(SHUTDOWN, empty, handle_shutdown, HAVING) \
     X(DIAL, dial_request, handle_dial, LEADER) X(WAIT, wait_request, handle_wait, LEADER) X(CONFIG_FILES, empty, handle_config_files, HAVING) X(SCRIPT, script_request, handle_script, LEADER) \
-    X(VOUCH, vouch_request, NULL, EACH) X(BLOB, blob_request, handle_blob, HAVING) X(JOIN, join_request, handle_join, LEADER) X(MEMBERS, empty, handle_members, HAVING) X(MEMBER_CHANGE, member_change_request, handle_member_change, HAVING) \
+    X(VOUCH, vouch_request, NULL, EACH) X(BLOB, blob_request, handle_blob, HAVING) X(JOIN, join_request, handle_join, LEADER) X(MEMBERS, empty, handle_members, HAVING) X(ACCOUNTS, empty, handle_accounts, LEADER) X(ACCOUNT_CHANGE, account_change, handle_account_change, LEADER) X(MEMBER_CHANGE, member_change_request, handle_member_change, HAVING) \
     X(REGISTER, register_request, handle_register, LEADER) X(HEARTBEAT, heartbeat, handle_heartbeat, LEADER) X(REPORT, report, handle_report, LEADER) \
     X(JOBS, jobs_request, NULL, HAVING) X(NODES, nodes_request, NULL, HAVING) X(PARTITIONS, empty, NULL, HAVING) X(CONFIG, empty, NULL, HAVING) \
     X(HOSTS, empty, handle_hosts, LEADER) X(HOST_CHANGE, host_change_request, handle_host_change, LEADER) X(HOST_KEY, host_key_request, handle_host_key, LEADER) \

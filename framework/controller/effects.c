@@ -405,6 +405,9 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
         case EV_HOSTS_CHANGED:
             joins_changed(c);
             break;
+        case EV_ACCOUNTS_CHANGED:
+            roles_changed(c);
+            break;
         case EV_JOB_CHANGED:
             if (j)
                 watch_limit(c, j);
@@ -459,6 +462,8 @@ void effects_follow(struct ctl *c, const struct event *events, size_t n)
             blobs_drop(c, events[i].hash);
         else if (events[i].kind == EV_HOSTS_CHANGED && c->is_started)
             joins_changed(c);
+        else if (events[i].kind == EV_ACCOUNTS_CHANGED)
+            roles_changed(c);
         else if (events[i].kind == EV_CONFIG_CHANGED && c->is_started)
             ctl_config_followed(c);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roles.c - names of people in the configuration, and the numbers that admit knows them by.
+/* roles.c - names of people who have rights, and the numbers that admit knows them by.
  *
- * SlurmUser, and the lists admins, operators and coordinators of spur.conf, stand as names in the log. They are looked up once a configuration, here on
- * the controller that was asked; a name that is nobody gives nobody any right. The numbers are no part of the state.
+ * SlurmUser, the lists admins, operators and coordinators of spur.conf, and users with an AdminLevel or coordinators of accounts, stand as names in the log.
+ * They are looked up once a configuration and after each change of accounts, here on the controller that was asked; a name that is nobody gives nobody any right. The numbers are no part of the state.
  */
 #include <pwd.h>
 #include <stdlib.h>
 
 #include "controller/ctl.h"
+#include "state/accounts.h"
 
 static void user_look_up(struct config *cfg, const char *name)
 {
@@ -21,7 +22,7 @@ static void user_look_up(struct config *cfg, const char *name)
         if (!strcmp(cfg->users[i].name, name))
             return;
     if (getpwnam_r(name, &pw, buf, sizeof buf, &found) != 0 || !found) {
-        log_line(SPUR_LOG_WARN, "spur.conf: no user %s is known here: the name gives nobody a right", name);
+        log_line(SPUR_LOG_WARN, "no user %s is known here: the name (spur.conf, or sacctmgr) gives nobody a right", name);
         return;
     }
     cfg->users = mem_grow(cfg->users, cfg->user_count + 1, sizeof *cfg->users);
@@ -32,6 +33,7 @@ void roles_look_up(struct ctl *c)
 {
     static const enum config_setting lists[] = { SETTING_admins, SETTING_operators, SETTING_coordinators };
     struct config *cfg = c->state->config;
+    const Wire__Accounts *rows = state_accounts(c->state);
     struct config_value *v = cfg ? &cfg->values[CONF_SlurmUser] : NULL;
     struct passwd pw, *found = NULL;
     char buf[16384];
@@ -51,4 +53,16 @@ void roles_look_up(struct ctl *c)
         }
         free(copy);
     }
+    for (size_t i = 0; i < rows->n_users; i++)
+        if (rows->users[i]->has_admin_level && strcmp(rows->users[i]->name, "root") != 0)
+            user_look_up(cfg, rows->users[i]->name);
+    for (size_t i = 0; i < rows->n_accounts; i++)
+        for (size_t k = 0; k < rows->accounts[i]->n_coordinators; k++)
+            user_look_up(cfg, rows->accounts[i]->coordinators[k]);
+}
+
+void roles_changed(struct ctl *c)
+{
+    if (c->state->config)
+        c->state->config->has_users = false;
 }

@@ -366,6 +366,7 @@ void plan_events(struct plan *p, struct state *s, const struct event *events, si
             p->main_due = p->backfill_due = true;
             break;
         case EV_HOSTS_CHANGED:
+        case EV_ACCOUNTS_CHANGED:
             break;
         case EV_CONFIG_CHANGED:
             rebuild(p, s);

@@ -39,6 +39,8 @@ static void dispatch(struct doing *d, const Wire__Op *op)
         op_hook(d, op->hook);
     else if (op->hosts)
         op_hosts(d, op->hosts);
+    else if (op->accounts)
+        op_accounts(d, op->accounts);
     else if (op->node_reboot)
         op_node_reboot(d, op->node_reboot);
     else if (!d->s->config && (op->register_node || op->node_update || op->node_lost))
@@ -112,11 +114,13 @@ static void apply_request(struct doing *d, const Wire__Entry *entry, size_t firs
     }
 }
 
-/* 2: hooks of the site, the text of hosts line by line; suspended jobs, spares, reboots. */
+/* 2: hooks of the site, the text of hosts line by line; suspended jobs, spares, reboots. 3: accounts. */
 uint32_t state_op_level(const Wire__Op *op)
 {
     bool suspends = op->update && (op->update->verb == WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND || op->update->verb == WIRE__JOB_UPDATE_REQUEST__VERB__RESUME);
 
+    if (op->accounts)
+        return 3;
     return op->node_reboot || suspends || (op->submit && op->submit->spec->spares) || op->hosts || op->hook ||
            (op->report && (op->report->report->drain || op->report->report->has_prolog_failed || op->report->report->has_not_started)) ? 2 : 1;
 }

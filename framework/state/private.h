@@ -234,6 +234,7 @@ void op_purge(struct doing *d, const Wire__OpPurge *o);
 void op_partition(struct doing *d, const Wire__OpPartition *o);
 void op_hook(struct doing *d, const Wire__OpHook *o);
 void op_hosts(struct doing *d, const Wire__OpHosts *o);
+void op_accounts(struct doing *d, const Wire__AccountChange *o);
 int  partition_change(struct state *s, const Wire__PartitionUpdateRequest *u, struct spur_error *err);     /* on the configuration; partition.c */
 uint32_t job_part_index(const struct state *s, const struct job *j);     /* of the first partition it asks for */
 int  job_update_set(struct doing *d, struct job *j, Wire__KeyValue *const *set, size_t n, bool by_admin, struct spur_error *err);

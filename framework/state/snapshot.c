@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "state/accounts.h"
 #include "state/pack.h"
 #include "wire/unpack.h"
 
@@ -84,6 +85,7 @@ static int put_head(struct saving *w, const struct state *s)
     m.token_floor_ms = s->priv->token_floor_ms;
     m.node_count = s->node_count;
     m.job_count = (uint32_t)table_count(&s->jobs);
+    m.accounts = s->accounts;
     m.token_count = (uint32_t)(s->priv->token_next - s->priv->token_first);
     if (s->config) {
         files.slurm = s->config->slurm_text;
@@ -219,6 +221,8 @@ static int take_head(struct loading *r, const uint8_t *data, size_t n)
     token_reserve(s, r->head->token_count);
     if (take_tables(r) < 0)
         return r->err->code;
+    if (r->head->accounts && !accounts_take(s, r->head->accounts))
+        return bad_record(r, "accounts out of order");
     f = r->head->files;
     if (!f)
         return 0;

@@ -45,6 +45,8 @@ void state_destroy(struct state *s)
     for (size_t i = 0; i < s->priv->partition_update_count; i++)
         wire__partition_update_request__free_unpacked(s->priv->partition_updates[i], NULL);
     free(s->priv->partition_updates);
+    if (s->accounts)
+        wire__accounts__free_unpacked(s->accounts, NULL);
     config_free(s->config);
     table_fini(&s->jobs);
     table_fini(&s->tokens);

@@ -73,6 +73,7 @@ struct node {
 };
 
 struct state {
+    Wire__Accounts *accounts;       /* who may charge what (accounts.c); owned; NULL: as a cluster begins */
     struct config *config; uint64_t config_version;     /* version: grows with each OpConfig; NULL until the first */
     struct node *nodes; uint32_t node_count;
     struct table jobs;              /* job_id -> struct job*, in order of submission */

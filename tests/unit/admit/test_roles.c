@@ -176,7 +176,7 @@ START_TEST(a_token_may_what_its_scope_says)
 {
     static const unsigned reads[] = { WIRE__MESSAGE_TYPE__PING, WIRE__MESSAGE_TYPE__JOBS, WIRE__MESSAGE_TYPE__NODES, WIRE__MESSAGE_TYPE__PARTITIONS, WIRE__MESSAGE_TYPE__STEPS,
                                       WIRE__MESSAGE_TYPE__CONFIG, WIRE__MESSAGE_TYPE__CONFIG_FILES, WIRE__MESSAGE_TYPE__STATS, WIRE__MESSAGE_TYPE__WAIT, WIRE__MESSAGE_TYPE__MEMBERS,
-                                      WIRE__MESSAGE_TYPE__SCRIPT, WIRE__MESSAGE_TYPE__TEST_ONLY };
+                                      WIRE__MESSAGE_TYPE__SCRIPT, WIRE__MESSAGE_TYPE__TEST_ONLY, WIRE__MESSAGE_TYPE__ACCOUNTS };
     const ProtobufCEnumDescriptor *types = &wire__message_type__descriptor;
     struct desk d;
 

@@ -17,6 +17,7 @@ int main(void)
     srunner_add_suite(r, devices_suite());
     srunner_add_suite(r, mesh_suite());
     srunner_add_suite(r, hosts_suite());
+    srunner_add_suite(r, accounts_suite());
     srunner_add_suite(r, info_suite());
     srunner_add_suite(r, survive_suite());
     srunner_add_suite(r, random_suite());

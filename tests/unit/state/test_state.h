@@ -50,6 +50,7 @@ Suite *dependency_suite(void);
 Suite *devices_suite(void);
 Suite *mesh_suite(void);
 Suite *hosts_suite(void);
+Suite *accounts_suite(void);
 Suite *node_suite(void);
 Suite *bind_suite(void);
 Suite *layout_suite(void);
