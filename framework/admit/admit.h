@@ -30,6 +30,8 @@ bool admit_coordinates(const struct state *s, const struct job *j, const struct 
 int  admit_private(const struct state *s, unsigned message_type, const struct spur_identity *who, enum rank rank, struct spur_error *err);
 /* The table: may this identity send this message at all? 0 or SPUR_EDENIED with a sentence. */
 int  admit_message(unsigned message_type, const struct spur_identity *who, enum rank rank, struct spur_error *err);
+/* "sent SUBMIT" of a message that is listed, and that no agent of any version sends; NULL: agents may, or nobody here knows it. */
+const char *admit_not_for_nodes(unsigned message_type);
 
 /* A user who came with a token of his own: may that token send this message, now? 0 or SPUR_EDENIED. */
 int  admit_scope(unsigned message_type, const struct spur_identity *who, int64_t now_wall_s, struct spur_error *err);
@@ -41,6 +43,7 @@ struct admitted {
     Wire__Op **ops; size_t op_count;        /* in the arena */
     char **warnings; size_t warning_count;
     int slurm_errno;                        /* of the refusal, when admit_* fails */
+    const char *suspect;                    /* admit_register, admit_report, admitted or not: what no honest agent does; "wanted to register as node n2" */
 };
 int  admit_submit(struct state *s, const Wire__SubmitRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_cancel(struct state *s, const Wire__CancelRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, Wire__DoneReply *reply, struct spur_error *err);

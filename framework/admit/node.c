@@ -17,6 +17,15 @@
 #define DEVICES_MAX 64u
 #define NODES_MAX  100000u
 
+static bool key_is_set(const uint8_t key[32])
+{
+    uint8_t any = 0;
+
+    for (unsigned i = 0; i < 32; i++)
+        any |= key[i];
+    return any;
+}
+
 static bool text_fits(const char *text) { return !text || strlen(text) <= TEXT_MAX; }
 
 /* Its size only; what it says is checked where it is kept. */
@@ -55,6 +64,28 @@ static const char *inventory_fault(const Wire__NodeInventory *n)
     return NULL;
 }
 
+/* What no honest agent says of itself, however it is configured; NULL: nothing of that kind. */
+static const char *inventory_lie(const struct state *s, const struct node *own, const Wire__NodeInventory *n, struct arena *a)
+{
+    const char *end = n->mesh_endpoint ? n->mesh_endpoint : "", *colon = strrchr(end, ':');
+    uint64_t gpus = 0;
+    uint32_t port;
+
+    for (size_t i = 0; i < n->n_gres; i++)
+        if (n->gres[i]->name && word_eq(n->gres[i]->name, "gpu"))
+            gpus += n->gres[i]->count;
+    if (gpus > DEVICES_MAX)
+        return arena_printf(a, "claims %llu GPUs, and a node has at most %u", (unsigned long long)gpus, DEVICES_MAX);
+    if (*end && (!colon || !number_u32(colon + 1, &port) || !port || port > 65535 || strspn(end, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-_:[]%") != strlen(end)))
+        return arena_printf(a, "says that its mesh ends at %.60s, which is no address and port", end);
+    if (n->mesh_key.len != sizeof own->mesh_key || memcmp(own->mesh_key, n->mesh_key.data, sizeof own->mesh_key) == 0)
+        return NULL;
+    for (uint32_t i = 0; i < s->node_count; i++)
+        if (&s->nodes[i] != own && s->nodes[i].mesh_number && memcmp(s->nodes[i].mesh_key, n->mesh_key.data, sizeof own->mesh_key) == 0 && key_is_set(s->nodes[i].mesh_key))
+            return arena_printf(a, "brings the mesh key of node %.60s", s->nodes[i].conf->name);
+    return NULL;
+}
+
 int admit_register(struct state *s, const Wire__RegisterRequest *r, const struct spur_identity *who, struct arena *a, struct admitted *out, Wire__RegisterReply *reply, struct spur_error *err)
 {
     if (who->role != SPUR_ROLE_NODE && who->role != SPUR_ROLE_CONTROLLER)
@@ -70,10 +101,14 @@ int admit_register(struct state *s, const Wire__RegisterRequest *r, const struct
         Wire__OpRegister *o;
         Wire__Op *op;
 
-        if (!fault && !state_node(s, n->name))
+        if (!fault && !state_node(s, n->name)) {
             fault = "is not in the configuration";
-        else if (!fault && !speaks_for(s, who, n->name))
+        } else if (!fault && !speaks_for(s, who, n->name)) {
             fault = "is not this host's name";
+            out->suspect = arena_printf(a, "wanted to register as node %.60s", n->name);
+        } else if (!fault && (fault = inventory_lie(s, state_node(s, n->name), n, a))) {
+            out->suspect = fault;
+        }
         if (fault) {
             reply->refused[reply->n_refused++] = arena_printf(a, "node %.64s: %s", n->name, fault);
             continue;
@@ -99,7 +134,9 @@ int admit_report(struct state *s, const Wire__Report *r, const struct spur_ident
 
     if (!text_fits(r->node) || !text_fits(r->drain) || (r->text && strlen(r->text) > 8192))
         return deny(out, err, REFUSE_TOO_LONG, "a text of the report");
-    if (!n || !speaks_for(s, who, r->node))
+    if (n && !speaks_for(s, who, r->node))
+        out->suspect = arena_printf(a, "reported for node %.60s", n->conf->name);
+    if (!n || out->suspect)
         return deny(out, err, REFUSE_DENIED, "host %.64s does not speak for node %.64s", who->host, r->node);
     if (j && j->attempt == r->attempt && j->alloc_count && !job_state_is_end(j->state)) {
         bool given = false;
@@ -108,6 +145,9 @@ int admit_report(struct state *s, const Wire__Report *r, const struct spur_ident
             given = j->allocs[i].node == n->index;
         for (uint32_t i = 0; i < n->foreign_count && !given; i++)       /* it had a part in it, and is to say when nothing is left */
             given = n->foreign[i].job_id == r->job_id && n->foreign[i].attempt == r->attempt;
+        /* A job that may go on without one of its nodes has forgotten who that was: what is told again then is only late. */
+        if (!given && !j->no_kill && !j->spares)
+            out->suspect = arena_printf(a, "reported on job %u, which it was never given", r->job_id);
         if (!given)
             return deny(out, err, REFUSE_DENIED, "node %.64s reports on job %u, which it was never given", r->node, r->job_id);
     }

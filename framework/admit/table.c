@@ -80,6 +80,16 @@ int admit_message(unsigned message_type, const struct spur_identity *who, enum r
     return 0;
 }
 
+const char *admit_not_for_nodes(unsigned message_type)
+{
+    switch (message_type) {
+#define ADMIT_ROW(message, roles, rank, object) case WIRE__MESSAGE_TYPE__##message: return (roles) & (ADMIT_ANYONE | ADMIT_NODE) ? NULL : "sent " #message;
+#define ADMIT_REPLY(message) case WIRE__MESSAGE_TYPE__##message: return "sent " #message;
+#include "admit/table.def"
+    default: return NULL;
+    }
+}
+
 /* What a token of scope `read` may ask; whatever is not named here it may not. */
 static bool is_read(unsigned message)
 {

@@ -87,6 +87,8 @@ struct ctl {
     uv_timer_t      plan_timer, second, reads, joins;
     uv_signal_t     sig_int, sig_term, sig_hup, sig_usr;
     uint8_t         hosts_told[32];     /* hash of what the agents know of controllers that joined */
+    int64_t         suspects_from_ms;   /* suspects.c: the minute in which suspects_said lines were written */
+    uint32_t        suspects_said;
     int64_t         purge_after_ms, stop_by_ms, hand_over_by_ms;
     uint64_t        submits, entries, passes, starts;
 };
@@ -146,8 +148,10 @@ int  joins_key(struct ctl *c, const struct spur_identity *who, const Wire__HostK
 /* A user's own token; nothing of it is kept here. *token: wipe and free() it. */
 int  joins_user_token(struct ctl *c, const struct spur_identity *who, uint32_t uid, uint32_t gid, const Wire__UserTokenRequest *r, char **token, struct spur_error *err);
 int  joins_untoken(struct ctl *c, const char *id, proposed_fn done, void *arg, struct spur_error *err);
-/* A refused registration: a host that wanted to be the node of another is drained. */
-void joins_suspect(struct ctl *c, const struct spur_identity *who, const Wire__RegisterRequest *r);
+const struct node *joins_node(struct ctl *c, const char *host);             /* the node of a host, by either name; NULL: it is none */
+Wire__Op *joins_node_set(struct arena *a, const struct node *n, const char *state, const char *reason, bool revoked);
+/* suspects.c: a node's host wanted what is not its own: "wanted to register as node n2". Logged; the leader drains its node. */
+void suspect_node(struct ctl *c, const struct spur_identity *who, const char *did);
 int  joins_list(struct ctl *c, Wire__HostsReply *out, struct arena *a, struct spur_error *err);
 void joins_forget(struct ctl *c, const char *name);     /* a member that was removed: its key too */
 void joins_look(struct ctl *c);

@@ -828,6 +828,7 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
     struct peer *p = rpc_user(conn);
     const struct spur_identity *who = rpc_identity(conn);
     const struct handler *h = handler_of(f->type);
+    const char *name;
     struct spur_error err = { 0 };
     struct request *r;
 
@@ -840,6 +841,8 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
     if (!h || admit_message(f->type, who, p->rank, &err) < 0 || admit_scope(f->type, who, clock_wall_ms() / 1000, &err) < 0 || admit_private(c->state, f->type, who, p->rank, &err) < 0) {
         if (!h)
             spur_fail(&err, SPUR_EDENIED, "message %u is none that a controller takes", f->type);
+        if (who->role == SPUR_ROLE_NODE && c->state->config && (name = admit_not_for_nodes(f->type)))
+            suspect_node(c, who, name);
         rpc_refuse(conn, f->seq, &err, 2002);
         return;
     }

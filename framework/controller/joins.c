@@ -451,19 +451,18 @@ void joins_forget(struct ctl *c, const char *name)
     free(known);
 }
 
-static const struct node *node_of(struct ctl *c, const char *host)
+const struct node *joins_node(struct ctl *c, const char *host)
 {
-    for (uint32_t i = 0; i < c->state->node_count; i++) {
-        const struct node *n = &c->state->nodes[i];
+    const struct node *named = state_node(c->state, host);
 
-        if (word_eq(n->conf->name, host) || (n->conf->hostname && word_eq(n->conf->hostname, host)))
-            return n;
-    }
-    return NULL;
+    for (uint32_t i = 0; i < c->state->node_count && !named; i++)
+        if (c->state->nodes[i].conf->hostname && word_eq(c->state->nodes[i].conf->hostname, host))
+            named = &c->state->nodes[i];
+    return named;
 }
 
 /* `revoked`: its key goes out of the mesh, too. */
-static Wire__Op *node_set(struct arena *a, const struct node *n, const char *state, const char *reason, bool revoked)
+Wire__Op *joins_node_set(struct arena *a, const struct node *n, const char *state, const char *reason, bool revoked)
 {
     const char *const set[][2] = { { "State", state }, { "Reason", reason }, { "MeshKey", "" } };
     size_t count = revoked ? 3 : 2;
@@ -484,23 +483,6 @@ static Wire__Op *node_set(struct arena *a, const struct node *n, const char *sta
     return op;
 }
 
-void joins_suspect(struct ctl *c, const struct spur_identity *who, const Wire__RegisterRequest *r)
-{
-    const struct node *own = who->role == SPUR_ROLE_NODE && *who->host ? node_of(c, who->host) : NULL, *claimed = r->n_nodes == 1 ? state_node(c->state, r->nodes[0]->name) : NULL;
-    struct arena a;
-    Wire__Op **ops;
-    char reason[120];
-
-    if (!own || !claimed || own == claimed || own->flags & NODE_FLAG_DRAIN)
-        return;
-    snprintf(reason, sizeof reason, "host wanted to register as node %.60s", claimed->conf->name);
-    log_line(SPUR_LOG_ERROR, "node %s is drained: its host wanted to register as node %s", own->conf->name, claimed->conf->name);
-    arena_init(&a, 0);
-    ops = arena_alloc(&a, sizeof *ops);
-    *ops = node_set(&a, own, "DRAIN", reason, false);
-    propose(c, ops, 1, NULL, &a, NULL, NULL);
-}
-
 int joins_revoke(struct ctl *c, const char *name, proposed_fn done, void *arg, struct spur_error *err)
 {
     const struct node *node;
@@ -519,8 +501,8 @@ int joins_revoke(struct ctl *c, const char *name, proposed_fn done, void *arg, s
         free(known);
         return spur_fail(err, SPUR_ENOTFOUND, "no host %.63s has a key or a token here: `spur host list` names them", name);
     }
-    node = node_of(c, name);
-    edit_propose(c, &e, node ? node_set(&e.arena, node, "DOWN", "host revoked", true) : NULL, done, arg);
+    node = joins_node(c, name);
+    edit_propose(c, &e, node ? joins_node_set(&e.arena, node, "DOWN", "host revoked", true) : NULL, done, arg);
     free(known);
     return 0;
 }

@@ -133,9 +133,12 @@ void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, Wire__RegisterR
     if (admit_register(c->state, m, rpc_identity(p->conn), take_arena, &adm, r->reply, &err) < 0) {
         ctl_refuse(c, p->number, seq, &err, adm.slurm_errno);
         log_line(SPUR_LOG_WARN, "registration from %s refused: %s", rpc_peer(p->conn), err.text);
-        joins_suspect(c, rpc_identity(p->conn), m);
+        if (adm.suspect)
+            suspect_node(c, rpc_identity(p->conn), adm.suspect);
         return;
     }
+    if (adm.suspect)
+        suspect_node(c, rpc_identity(p->conn), adm.suspect);
     r->reply->has_config_version = r->reply->has_heartbeat_ms = r->reply->has_fence = 1;
     r->reply->config_version = c->state->config_version;
     r->reply->heartbeat_ms = nodes_beat_ms(c);
@@ -146,8 +149,8 @@ void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, Wire__RegisterR
     r->reply->spread_ms = c->state->node_count / SPREAD_NODES_PER_MS;
     r->reply->fence = c->fence;
     nodes_room(c);
-    for (size_t i = 0; i < m->n_nodes; i++) {
-        struct node *node = state_node(c->state, m->nodes[i]->name);
+    for (size_t i = 0; i < adm.op_count; i++) {         /* those that it may speak for; launches of others do not go there */
+        struct node *node = state_node(c->state, adm.ops[i]->register_node->inventory->name);
 
         if (!node)
             continue;
@@ -178,6 +181,8 @@ void nodes_heartbeat(struct ctl *c, struct peer *p, uint64_t seq, const Wire__He
     for (size_t i = 0; i < h->n_loads; i++) {
         struct node *node = state_node(c->state, h->loads[i]->name);
 
+        if (node && nodes_agent(c, node->index) != p && rpc_identity(p->conn)->role == SPUR_ROLE_NODE && joins_node(c, rpc_identity(p->conn)->host) != node)
+            suspect_node(c, rpc_identity(p->conn), "told the load of another node");
         if (!node || nodes_agent(c, node->index) != p)
             continue;
         node->load_hundredths = h->loads[i]->load_hundredths;
@@ -208,6 +213,8 @@ void nodes_report(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Repor
     if (admit_report(c->state, m, rpc_identity(p->conn), take_arena, &adm, &err) < 0) {
         ctl_refuse(c, p->number, seq, &err, adm.slurm_errno);
         log_line(SPUR_LOG_WARN, "report from %s refused: %s", rpc_peer(p->conn), err.text);
+        if (adm.suspect)
+            suspect_node(c, rpc_identity(p->conn), adm.suspect);
         return;
     }
     r = arena_alloc(take_arena, sizeof *r);

@@ -277,6 +277,15 @@ static bool key_is_set(const uint8_t *key)
     return any != 0;
 }
 
+static void warn_of(const struct wireguard *w, const char *node, const char *what)
+{
+    char line[200];
+
+    snprintf(line, sizeof line, NAME ": node %.60s: %s", node, what);
+    if (SPUR_HAS(w->host, log))
+        w->host->log(w->host->ctx, SPUR_LOG_WARN, line);
+}
+
 /* One row of the set as the interface wants it. 1: a peer; 0: not one (this node, or without key or address); negative: refused. */
 static int peer_of(struct wireguard *w, const struct spur_switch_node *n, struct device_peer *out, struct ip *own, struct spur_error *err)
 {
@@ -296,13 +305,19 @@ static int peer_of(struct wireguard *w, const struct spur_switch_node *n, struct
             return spur_fail(err, SPUR_EINVAL, NAME ": node %s: mesh address %s is outside the prefix", n->name, n->mesh_addr);
     }
     if (memcmp(n->public_key, w->public_key, DEVICE_KEY) == 0) {
-        *own = inside;
+        if (own->family)
+            warn_of(w, n->name, "it shows the key of this node: it gets nothing here");
+        else
+            *own = inside;
         return 0;
     }
     memcpy(out->key, n->public_key, DEVICE_KEY);
     out->has_endpoint = n->endpoint && *n->endpoint;
-    if (out->has_endpoint && endpoint_parse(n->endpoint, &out->endpoint) < 0)
-        return spur_fail(err, SPUR_EINVAL, NAME ": node %s: endpoint %s does not read", n->name, n->endpoint);
+    if (out->has_endpoint && endpoint_parse(n->endpoint, &out->endpoint) < 0) {
+        /* What one node says of itself must not cost the others their mesh. It still is a peer: when it speaks, WireGuard learns where it is. */
+        warn_of(w, n->name, "its endpoint is no address and port, so it has to speak first");
+        out->has_endpoint = false;
+    }
     out->keepalive_s = w->keepalive_s;
     return 1;
 }
@@ -335,6 +350,46 @@ static int peers_refuse_twins(const struct device_peer *peers, char (*names)[64]
     return 0;
 }
 
+struct key_row { const struct device_peer *peer; };
+
+static int by_key_and_place(const void *a, const void *b)
+{
+    const struct device_peer *x = ((const struct key_row *)a)->peer, *y = ((const struct key_row *)b)->peer;
+    int order = memcmp(x->key, y->key, DEVICE_KEY);
+
+    return order ? order : (x > y) - (x < y);
+}
+
+/* A key that two nodes show is one peer for WireGuard, and its traffic would go where the second says. The first has it: a controller refuses a node that
+ * brings another's key, so this is the guard of a guard. */
+static int peers_drop_stolen(struct wireguard *w, struct device_peer *peers, char (*names)[64], size_t *count, struct spur_error *err)
+{
+    struct key_row *rows = malloc((*count ? *count : 1) * sizeof *rows);
+    size_t kept = 0;
+
+    if (!rows)
+        return spur_fail(err, SPUR_ENOMEM, NAME ": out of memory");
+    for (size_t i = 0; i < *count; i++)
+        rows[i].peer = &peers[i];
+    qsort(rows, *count, sizeof *rows, by_key_and_place);
+    for (size_t i = 1; i < *count; i++)
+        if (memcmp(rows[i - 1].peer->key, rows[i].peer->key, DEVICE_KEY) == 0) {
+            warn_of(w, names[rows[i].peer - peers], "it shows the key of another node: it is nobody's peer here");
+            peers[rows[i].peer - peers].handshake_wall_s = -1;          /* the mark: a set that is to be has no handshakes */
+        }
+    for (size_t i = 0; i < *count; i++)
+        if (peers[i].handshake_wall_s != -1) {
+            if (kept != i) {
+                peers[kept] = peers[i];
+                memcpy(names[kept], names[i], sizeof *names);
+            }
+            kept++;
+        }
+    free(rows);
+    *count = kept;
+    return 0;
+}
+
 static int wireguard_peers(void *self, const struct spur_switch_node *rows, uint32_t n, uint32_t row_size, struct spur_error *err)
 {
     struct wireguard *w = self;
@@ -358,6 +413,8 @@ static int wireguard_peers(void *self, const struct spur_switch_node *rows, uint
             snprintf(members[member_count++].addr, sizeof members->addr, "%s", row->mesh_addr);
         }
     }
+    if (rc >= 0)
+        rc = peers_drop_stolen(w, peers, names, &count, err);
     if (rc >= 0)
         rc = peers_refuse_twins(peers, names, count, err);
     if (rc >= 0 && own.family && (rc = device_addr(w->device, &own, err)) < 0)
