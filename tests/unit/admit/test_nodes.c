@@ -65,16 +65,80 @@ START_TEST(reports)
     attempt = state_job(d.r.s, 1)->attempt;
     desk_node(&d, "h1");
     ck_assert_int_eq(report(&d, "n1", 1, attempt), 0);
+    ck_assert_ptr_null(d.out.suspect);
     ck_assert_int_eq(report(&d, "n2", 1, attempt), -2002);      /* for another */
+    ck_assert_str_eq(d.out.suspect, "reported for node n2");
     desk_node(&d, "h2");
     ck_assert_int_eq(report(&d, "n2", 1, attempt), -2002);      /* on a job it was never given */
+    ck_assert_str_eq(d.out.suspect, "reported on job 1, which it was never given");
+    state_job(d.r.s, 1)->no_kill = true;                        /* it may have had a part once */
+    ck_assert_int_eq(report(&d, "n2", 1, attempt), -2002);
+    ck_assert_ptr_null(d.out.suspect);
+    state_job(d.r.s, 1)->no_kill = false;
     ck_assert_int_eq(report(&d, "n2", 1, attempt + 1), 0);      /* late or unknown: taken, so that it leaves the spool; apply changes nothing */
+    ck_assert_ptr_null(d.out.suspect);
     ck_assert_int_eq(report(&d, "n2", 77, 1), 0);
     desk_as(&d, 0);
     ck_assert_int_eq(report(&d, "n1", 1, attempt), -2002);
     desk_fini(&d);
 }
 END_TEST
+
+/* What a host says of its own node and cannot be: said of it, and whether its node is drained for it. */
+START_TEST(lies_of_a_node)
+{
+    static const struct { unsigned gpus; uint8_t key; const char *end, *suspect; } lies[] = {
+        { 0, 0, NULL, NULL }, { 64, 1, ":51871", NULL }, { 8, 2, "192.0.2.1:1", NULL }, { 8, 2, "[2001:db8::1]:65535", NULL }, { 8, 2, "n1.example:7", NULL },
+        { 65, 0, NULL, "claims 65 GPUs, and a node has at most 64" }, { 1000, 0, NULL, "claims 1000 GPUs, and a node has at most 64" },
+        { 0, 9, NULL, "brings the mesh key of node n2" }, { 0, 1, "0.0.0.0/0", "says that its mesh ends at 0.0.0.0/0, which is no address and port" },
+        { 0, 1, "192.0.2.1", "says that its mesh ends at 192.0.2.1, which is no address and port" }, { 0, 1, "a b:1", "says that its mesh ends at a b:1, which is no address and port" },
+        { 0, 1, "a:0", "says that its mesh ends at a:0, which is no address and port" }, { 0, 1, "a:65536", "says that its mesh ends at a:65536, which is no address and port" },
+        { 0, 1, "a\nallowed_ip=0.0.0.0/0:1", "says that its mesh ends at a\nallowed_ip=0.0.0.0/0:1, which is no address and port" },
+    };
+    Wire__RegisterRequest r = WIRE__REGISTER_REQUEST__INIT;
+    Wire__NodeInventory n = WIRE__NODE_INVENTORY__INIT, other = WIRE__NODE_INVENTORY__INIT, *both[] = { &n, &other };
+    Wire__GresAlloc gpus = WIRE__GRES_ALLOC__INIT, *gres = &gpus;
+    Wire__RegisterReply reply;
+    uint8_t key[32];
+    struct desk d;
+    int rc;
+
+    desk_init(&d, conf);
+    desk_node(&d, "h1");
+    memset(state_node(d.r.s, "n2")->mesh_key, 9, 32);
+    state_node(d.r.s, "n2")->mesh_number = 1;
+    memset(key, lies[_i].key, sizeof key);
+    n.name = (char *)(uintptr_t)"n1";
+    other.name = (char *)(uintptr_t)"n2";
+    n.has_mesh_key = lies[_i].key != 0;
+    n.mesh_key = (ProtobufCBinaryData){ n.has_mesh_key ? 32 : 0, key };
+    n.mesh_endpoint = (char *)(uintptr_t)lies[_i].end;
+    gpus.name = (char *)(uintptr_t)"gpu";
+    gpus.has_count = 1;
+    gpus.count = lies[_i].gpus;
+    n.gres = &gres;
+    n.n_gres = lies[_i].gpus != 0;
+    r.nodes = both;
+    r.n_nodes = 1;
+    wire__register_reply__init(&reply);
+    rc = admit_register(d.r.s, &r, &d.who, &d.r.arena, &d.out, &reply, &d.err);
+    ck_assert_int_eq(rc < 0, lies[_i].suspect != NULL);
+    if (lies[_i].suspect)
+        ck_assert_str_eq(d.out.suspect, lies[_i].suspect);
+    else
+        ck_assert_ptr_null(d.out.suspect);
+    r.n_nodes = 2;          /* and another's name behind its own: only its own is admitted */
+    d.out = (struct admitted){ 0 };
+    wire__register_reply__init(&reply);
+    rc = admit_register(d.r.s, &r, &d.who, &d.r.arena, &d.out, &reply, &d.err);
+    ck_assert_uint_eq(d.out.op_count, lies[_i].suspect ? 0 : 1);
+    ck_assert_str_eq(d.out.suspect, "wanted to register as node n2");
+    if (rc == 0)
+        ck_assert_str_eq(d.out.ops[0]->register_node->inventory->name, "n1");
+    desk_fini(&d);
+}
+END_TEST
+#define LIES 14
 
 START_TEST(a_compute_host_speaks_for_those_with_a_job_on_it)
 {
@@ -242,6 +306,7 @@ Suite *nodes_suite(void)
 
     tcase_add_loop_test(t, registration, 0, sizeof rows / sizeof rows[0]);
     tcase_add_test(t, reports);
+    tcase_add_loop_test(t, lies_of_a_node, 0, LIES);
     tcase_add_test(t, a_compute_host_speaks_for_those_with_a_job_on_it);
     tcase_add_test(t, steps);
     tcase_add_test(t, dials);
