@@ -107,6 +107,7 @@ struct agent {
     struct identity *nodes; size_t count;
     bool     is_emulated, is_stopping, foreground;
     uint64_t config_version;
+    char    *enrolled;              /* the lines about hosts that the auth plugin has taken last; NULL: none yet */
     int64_t  start_wall_ms;
     Wire__NodeInventory **inventories;
     struct spur_gpu *gpus; uint32_t gpu_count;

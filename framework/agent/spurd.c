@@ -158,8 +158,10 @@ void agent_enrol(struct agent *a, const char *lines)
     struct spur_error err = { 0 };
     struct str plain;
 
-    if (!SPUR_HAS(ops, enrol))
-        return;
+    if (!SPUR_HAS(ops, enrol) || (a->enrolled && !strcmp(a->enrolled, lines ? lines : "")))
+        return;                     /* told to another of our nodes */
+    free(a->enrolled);
+    a->enrolled = NULL;
     str_init(&plain);
     for (const char *at = lines ? lines : ""; *at; at += strcspn(at, "\n") + (at[strcspn(at, "\n")] == '\n')) {
         char word[3][96], line[512];
@@ -170,6 +172,8 @@ void agent_enrol(struct agent *a, const char *lines)
     }
     if (ops->enrol(a->auth->self, plain.text ? plain.text : "", &err) < 0)
         log_line(SPUR_LOG_WARN, "controllers that joined are not believed here: %s", err.text);
+    else
+        a->enrolled = mem_copy(lines ? lines : "");
     str_fini(&plain);
     if (a->rpc)
         rpc_recheck(a->rpc);
@@ -362,6 +366,7 @@ static void agent_free(struct agent *a)
     contain_free(a);
     inventory_free(a);
     free(a->cores);
+    free(a->enrolled);
     a->cores = NULL;
     seen_close(&a->seen);
     pool_stop(&a->pool);
