@@ -46,26 +46,10 @@ static void deadline(int number)
     _exit(1);
 }
 
-static char *file_text(const char *path)
-{
-    FILE *f = fopen(path, "re");
-    struct str s;
-    char buf[4096];
-    size_t n;
-
-    if (!f)
-        return NULL;
-    str_init(&s);
-    while ((n = fread(buf, 1, sizeof buf, f)) > 0)
-        str_add_n(&s, buf, n);
-    fclose(f);
-    return str_take(&s);
-}
-
 /* A configuration of nothing but plugin options. */
 static int options_read(const char *path, struct config **cfg, struct spur_error *err)
 {
-    char *text = file_text(path);
+    char *text = str_of_file(path);
     int rc;
 
     if (!text)

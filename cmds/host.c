@@ -21,6 +21,7 @@
 #include "client/client.h"
 #include "client/hostcall.h"
 #include "cmds/commands.h"
+#include "cmds/common/ask.h"
 #include "cmds/common/json.h"
 
 static const char usage_text[] =
@@ -35,20 +36,6 @@ static const char usage_text[] =
     "A host that was revoked may join again with a new key: `spur token create`. Exit status: 0 done, 1 not.\n";
 
 /* ---- list, revoke --------------------------------------------------------------------------------------------------------- */
-
-static int ask(uint16_t type, const ProtobufCMessage *q, uint16_t reply_type, const ProtobufCMessageDescriptor *d, struct arena *a, void **reply)
-{
-    struct spur_error err = { 0 };
-    struct client *c = NULL;
-    int number = 0, rc = client_open(NULL, &c, &err);
-
-    if (rc == 0)
-        rc = client_call(c, type, q, reply_type, d, a, reply, &number, &err);
-    if (rc < 0)
-        fprintf(stderr, "spur host: %s\n", err.text);
-    client_close(c);
-    return rc;
-}
 
 static const char *key_short(const Wire__HostRow *r, char out[17])
 {
@@ -69,7 +56,7 @@ static int list(bool json)
     int rc;
 
     arena_init(&a, 0);
-    rc = ask(WIRE__MESSAGE_TYPE__HOSTS, &q.base, WIRE__MESSAGE_TYPE__HOSTS_LIST, &wire__hosts_reply__descriptor, &a, &reply);
+    rc = ask_once("spur host", WIRE__MESSAGE_TYPE__HOSTS, &q.base, WIRE__MESSAGE_TYPE__HOSTS_LIST, &wire__hosts_reply__descriptor, &a, &reply);
     if (rc == 0) {
         m = reply;
         if (json)
@@ -112,7 +99,7 @@ static int host_revoke(char *name)
     q.verb = WIRE__HOST_CHANGE_REQUEST__VERB__REVOKE;
     q.name = name;
     arena_init(&a, 0);
-    rc = ask(WIRE__MESSAGE_TYPE__HOST_CHANGE, &q.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &a, &reply);
+    rc = ask_once("spur host", WIRE__MESSAGE_TYPE__HOST_CHANGE, &q.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &a, &reply);
     if (rc == 0)
         printf("%s is revoked\n", name);
     arena_fini(&a);

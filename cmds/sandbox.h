@@ -35,7 +35,6 @@ int sandbox_conf_controllers(struct sandbox *s, uint32_t count, struct config **
 /* Fills s->run of a cluster that is there. */
 int sandbox_run_dir(struct sandbox *s, bool make, struct spur_error *err);
 int sandbox_file_put(const char *path, const char *text, struct spur_error *err);
-char *sandbox_file_get(const char *path);      /* whole text, free(); NULL: not there */
 
 /* ---- sandbox_process.c: processes and daemons ---- */
 /* How many processes of the cluster (name NULL) or of one daemon there are; daemons_only: without supervisors and jobs. */

@@ -49,29 +49,13 @@ int sandbox_file_put(const char *path, const char *text, struct spur_error *err)
     return 0;
 }
 
-char *sandbox_file_get(const char *path)
-{
-    FILE *f = fopen(path, "re");
-    struct str s;
-    char buf[4096];
-    size_t n;
-
-    if (!f)
-        return NULL;
-    str_init(&s);
-    while ((n = fread(buf, 1, sizeof buf, f)) > 0)
-        str_add_n(&s, buf, n);
-    fclose(f);
-    return str_take(&s);
-}
-
 /* The folder of the sockets: DIR/run, or a short one when the name of a socket would not fit (108 bytes). */
 int sandbox_run_dir(struct sandbox *s, bool make, struct spur_error *err)
 {
     char note[1024], *kept;
 
     snprintf(note, sizeof note, "%s/run_dir", s->dir);
-    if ((kept = sandbox_file_get(note))) {
+    if ((kept = str_of_file(note))) {
         snprintf(s->run, sizeof s->run, "%s", word_trim(kept));
         free(kept);
         return 0;
@@ -145,7 +129,7 @@ static bool port_is_free(const struct sandbox *s, uint16_t port)
  * connection to that port even connects to itself. */
 static uint16_t port_free(const struct sandbox *s)
 {
-    char *range = sandbox_file_get("/proc/sys/net/ipv4/ip_local_port_range");
+    char *range = str_of_file("/proc/sys/net/ipv4/ip_local_port_range");
     uint32_t low = range ? (uint32_t)strtoul(range, NULL, 10) : 32768, from = 10000, draw;
 
     free(range);
@@ -384,7 +368,7 @@ int sandbox_conf_controllers(struct sandbox *s, uint32_t count, struct config **
     int rc = 0;
 
     snprintf(path, sizeof path, "%s/slurm.conf", s->dir);
-    if (!(text = sandbox_file_get(path)))
+    if (!(text = str_of_file(path)))
         return spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
     s->controllers = count;
     str_init(&out);

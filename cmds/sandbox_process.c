@@ -139,7 +139,7 @@ static void daemon_netns(const struct sandbox *s, const char *name)
     int fd;
 
     snprintf(path, sizeof path, "%s/etc/%s/netns", s->dir, name);
-    if (!(netns = sandbox_file_get(path)))
+    if (!(netns = str_of_file(path)))
         return;
     fd = open(word_trim(netns), O_RDONLY | O_CLOEXEC);
     if (fd < 0 || setns(fd, CLONE_NEWNET) < 0) {
@@ -238,7 +238,7 @@ void daemon_last_words(const struct sandbox *s, const char *name)
     char path[1024], *text, *from;
 
     snprintf(path, sizeof path, "%s/log/%s.log", s->dir, name);
-    text = sandbox_file_get(path);
+    text = str_of_file(path);
     if (!text || !*text) {
         fprintf(stderr, "  %s has died and left no word in %s\n", name, path);
         free(text);

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "client/client.h"
 #include "cmds/commands.h"
+#include "cmds/common/ask.h"
 #include "cmds/scontrol.h"
 
 #define USER_PREFIX "spur-user-1."
@@ -50,20 +51,6 @@ static bool life_parse(const char *text, uint32_t *out)
     return false;
 }
 
-static int ask(uint16_t type, const ProtobufCMessage *q, uint16_t reply_type, const ProtobufCMessageDescriptor *d, struct arena *a, void **reply)
-{
-    struct spur_error err = { 0 };
-    struct client *c = NULL;
-    int number = 0, rc = client_open(NULL, &c, &err);
-
-    if (rc == 0)
-        rc = client_call(c, type, q, reply_type, d, a, reply, &number, &err);
-    if (rc < 0)
-        fprintf(stderr, "spur token: %s\n", err.text);
-    client_close(c);
-    return rc;
-}
-
 static int create(int argc, char **argv)
 {
     static const struct option options[] = { { "host", required_argument, NULL, 'h' }, { "role", required_argument, NULL, 'r' }, { "lifespan", required_argument, NULL, 'l' },
@@ -95,7 +82,7 @@ static int create(int argc, char **argv)
         return 1;
     }
     arena_init(&a, 0);
-    rc = ask(WIRE__MESSAGE_TYPE__HOST_CHANGE, &q.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &a, &reply);
+    rc = ask_once("spur token", WIRE__MESSAGE_TYPE__HOST_CHANGE, &q.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &a, &reply);
     if (rc == 0) {
         puts(((Wire__DoneReply *)reply)->text);
         fprintf(stderr, "On %s: `spur join -` and this token, once, as a %s host. Who has it can be that host: treat it as a key.\n", q.name, q.role);
@@ -113,7 +100,7 @@ static int list(void)
     int rc;
 
     arena_init(&a, 0);
-    rc = ask(WIRE__MESSAGE_TYPE__HOSTS, &q.base, WIRE__MESSAGE_TYPE__HOSTS_LIST, &wire__hosts_reply__descriptor, &a, &reply);
+    rc = ask_once("spur token", WIRE__MESSAGE_TYPE__HOSTS, &q.base, WIRE__MESSAGE_TYPE__HOSTS_LIST, &wire__hosts_reply__descriptor, &a, &reply);
     if (rc == 0) {
         m = reply;
         printf("%-24s %-12s %-9s %s\n", "HOST", "ROLE", "STATE", "UNTIL");
@@ -184,7 +171,7 @@ static int by_id(const char *text, bool end_it)
     q.verb = WIRE__HOST_CHANGE_REQUEST__VERB__REVOKE_TOKEN;
     q.name = id;
     arena_init(&a, 0);
-    rc = ask(WIRE__MESSAGE_TYPE__HOST_CHANGE, &q.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &a, &reply);
+    rc = ask_once("spur token", WIRE__MESSAGE_TYPE__HOST_CHANGE, &q.base, WIRE__MESSAGE_TYPE__DONE, &wire__done_reply__descriptor, &a, &reply);
     arena_fini(&a);
     return rc != 0;
 }

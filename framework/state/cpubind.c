@@ -125,46 +125,57 @@ static const char *manner(const char *text, bool *verbose)
 
 #define CPU_WORDS "none, rank, map_cpu:LIST, mask_cpu:LIST, rank_ldom, map_ldom:LIST, mask_ldom:LIST, sockets, cores, threads, ldoms, with verbose, or quiet, before it"
 
+/* A word of --cpu-bind or --mem-bind: alone, or with a list behind ":" (at most `bits` things, as numbers or as masks). */
+struct bind_word { const char *word; unsigned kind; uint32_t bits; bool is_map; };
+
+/* Finds the word that `text` begins with and takes what is behind it. 1 taken, 0 there is no such word, or a negative code. */
+static int word_take(const struct bind_word *words, size_t count, const char *text, unsigned *kind, struct bind_list *list, struct spur_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct bind_word *w = &words[i];
+        size_t n = strlen(w->word);
+
+        if (w->bits ? !word_starts(text, w->word) || (text[n] != ':' && text[n] != '=') : !word_eq(text, w->word))
+            continue;
+        *kind = w->kind;
+        return w->bits && list_read(text + n + 1, w->is_map, w->bits, list, err) < 0 ? spur_context(err, "\"%.80s\"", text) : 1;
+    }
+    return 0;
+}
+
 int cpubind_parse(const char *text, struct cpubind *out, struct spur_error *err)
 {
-    static const struct { const char *word; enum cpubind_kind kind; } plain[] = {
-        { "none", CPUBIND_NONE }, { "no", CPUBIND_NONE }, { "rank", CPUBIND_RANK }, { "rank_ldom", CPUBIND_RANK_LDOM }, { "sockets", CPUBIND_SOCKETS }, { "socket", CPUBIND_SOCKETS },
-        { "cores", CPUBIND_CORES }, { "core", CPUBIND_CORES }, { "threads", CPUBIND_THREADS }, { "thread", CPUBIND_THREADS }, { "ldoms", CPUBIND_LDOMS_OF }, { "ldom", CPUBIND_LDOMS_OF } };
-    static const struct { const char *word; enum cpubind_kind kind; bool is_map, is_ldom; } lists[] = {
-        { "map_cpu", CPUBIND_MAP, true, false }, { "mapcpu", CPUBIND_MAP, true, false }, { "mask_cpu", CPUBIND_MASK, false, false }, { "maskcpu", CPUBIND_MASK, false, false },
-        { "map_ldom", CPUBIND_MAP_LDOM, true, true }, { "mapldom", CPUBIND_MAP_LDOM, true, true }, { "mask_ldom", CPUBIND_MASK_LDOM, false, true }, { "maskldom", CPUBIND_MASK_LDOM, false, true } };
+    static const struct bind_word words[] = {
+        { "none", CPUBIND_NONE, 0, 0 }, { "no", CPUBIND_NONE, 0, 0 }, { "rank", CPUBIND_RANK, 0, 0 }, { "rank_ldom", CPUBIND_RANK_LDOM, 0, 0 }, { "sockets", CPUBIND_SOCKETS, 0, 0 },
+        { "socket", CPUBIND_SOCKETS, 0, 0 }, { "cores", CPUBIND_CORES, 0, 0 }, { "core", CPUBIND_CORES, 0, 0 }, { "threads", CPUBIND_THREADS, 0, 0 }, { "thread", CPUBIND_THREADS, 0, 0 },
+        { "ldoms", CPUBIND_LDOMS_OF, 0, 0 }, { "ldom", CPUBIND_LDOMS_OF, 0, 0 },
+        { "map_cpu", CPUBIND_MAP, CPUBIND_CPUS, true }, { "mapcpu", CPUBIND_MAP, CPUBIND_CPUS, true }, { "mask_cpu", CPUBIND_MASK, CPUBIND_CPUS, false },
+        { "maskcpu", CPUBIND_MASK, CPUBIND_CPUS, false }, { "map_ldom", CPUBIND_MAP_LDOM, CPUBIND_LDOMS, true }, { "mapldom", CPUBIND_MAP_LDOM, CPUBIND_LDOMS, true },
+        { "mask_ldom", CPUBIND_MASK_LDOM, CPUBIND_LDOMS, false }, { "maskldom", CPUBIND_MASK_LDOM, CPUBIND_LDOMS, false } };
+    unsigned kind = 0;
+    int rc;
 
     memset(out, 0, sizeof *out);
     text = manner(text ? text : "", &out->verbose);
     if (!*text)
         return 0;
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-        if (word_eq(text, plain[i].word)) {
-            out->kind = plain[i].kind;
-            return 0;
-        }
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        size_t n = strlen(lists[i].word);
-        int rc;
-
-        if (!word_starts(text, lists[i].word) || (text[n] != ':' && text[n] != '='))
-            continue;
-        out->kind = lists[i].kind;
-        rc = list_read(text + n + 1, lists[i].is_map, lists[i].is_ldom ? CPUBIND_LDOMS : CPUBIND_CPUS, &out->list, err);
-        if (rc < 0) {
-            cpubind_fini(out);
-            return spur_context(err, "\"%.80s\"", text);
-        }
-        return 0;
-    }
-    return spur_fail(err, SPUR_EINVAL, "\"%.80s\" is none of " CPU_WORDS, text);
+    if ((rc = word_take(words, sizeof words / sizeof *words, text, &kind, &out->list, err)) > 0)
+        out->kind = (enum cpubind_kind)kind;
+    else if (rc < 0)
+        cpubind_fini(out);
+    else
+        return spur_fail(err, SPUR_EINVAL, "\"%.80s\" is none of " CPU_WORDS, text);
+    return rc < 0 ? rc : 0;
 }
 
 int membind_parse(const char *text, struct membind *out, struct spur_error *err)
 {
-    static const struct { const char *word; enum membind_kind kind; } plain[] = { { "none", MEMBIND_NONE }, { "no", MEMBIND_NONE }, { "rank", MEMBIND_RANK }, { "local", MEMBIND_LOCAL } };
-    static const struct { const char *word; enum membind_kind kind; bool is_map; } lists[] = {
-        { "map_mem", MEMBIND_MAP, true }, { "mapmem", MEMBIND_MAP, true }, { "mask_mem", MEMBIND_MASK, false }, { "maskmem", MEMBIND_MASK, false } };
+    static const struct bind_word words[] = {
+        { "none", MEMBIND_NONE, 0, 0 }, { "no", MEMBIND_NONE, 0, 0 }, { "rank", MEMBIND_RANK, 0, 0 }, { "local", MEMBIND_LOCAL, 0, 0 },
+        { "map_mem", MEMBIND_MAP, CPUBIND_LDOMS, true }, { "mapmem", MEMBIND_MAP, CPUBIND_LDOMS, true }, { "mask_mem", MEMBIND_MASK, CPUBIND_LDOMS, false },
+        { "maskmem", MEMBIND_MASK, CPUBIND_LDOMS, false } };
+    unsigned kind = 0;
+    int rc;
 
     memset(out, 0, sizeof *out);
     for (text = text ? text : ""; ; ) {
@@ -182,25 +193,13 @@ int membind_parse(const char *text, struct membind *out, struct spur_error *err)
     }
     if (!*text)
         return 0;
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-        if (word_eq(text, plain[i].word)) {
-            out->kind = plain[i].kind;
-            return 0;
-        }
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        size_t n = strlen(lists[i].word);
-        int rc;
-
-        if (!word_starts(text, lists[i].word) || (text[n] != ':' && text[n] != '='))
-            continue;
-        out->kind = lists[i].kind;
-        if ((rc = list_read(text + n + 1, lists[i].is_map, CPUBIND_LDOMS, &out->list, err)) < 0) {
-            membind_fini(out);
-            return spur_context(err, "\"%.80s\"", text);
-        }
-        return 0;
-    }
-    return spur_fail(err, SPUR_EINVAL, "\"%.80s\" is none of none, local, rank, map_mem:LIST, mask_mem:LIST, with verbose, quiet, prefer, or sort, before it", text);
+    if ((rc = word_take(words, sizeof words / sizeof *words, text, &kind, &out->list, err)) > 0)
+        out->kind = (enum membind_kind)kind;
+    else if (rc < 0)
+        membind_fini(out);
+    else
+        return spur_fail(err, SPUR_EINVAL, "\"%.80s\" is none of none, local, rank, map_mem:LIST, mask_mem:LIST, with verbose, quiet, prefer, or sort, before it", text);
+    return rc < 0 ? rc : 0;
 }
 
 void cpubind_mask_print(const struct bitmap *mask, struct str *out)
