@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmds/common/filetext.h"
 #include "cmds/gpu.h"
 #include "config/config.h"
 #include "hardware/look.h"
@@ -49,7 +50,7 @@ static void deadline(int number)
 /* A configuration of nothing but plugin options. */
 static int options_read(const char *path, struct config **cfg, struct spur_error *err)
 {
-    char *text = str_of_file(path);
+    char *text = file_text(path);
     int rc;
 
     if (!text)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cmds/cluster.h"
+#include "cmds/common/filetext.h"
 #include "cmds/sandbox.h"
 #include "config/config.h"
 #include "config/reader.h"
@@ -55,7 +56,7 @@ int sandbox_run_dir(struct sandbox *s, bool make, struct spur_error *err)
     char note[1024], *kept;
 
     snprintf(note, sizeof note, "%s/run_dir", s->dir);
-    if ((kept = str_of_file(note))) {
+    if ((kept = file_text(note))) {
         snprintf(s->run, sizeof s->run, "%s", word_trim(kept));
         free(kept);
         return 0;
@@ -129,7 +130,7 @@ static bool port_is_free(const struct sandbox *s, uint16_t port)
  * connection to that port even connects to itself. */
 static uint16_t port_free(const struct sandbox *s)
 {
-    char *range = str_of_file("/proc/sys/net/ipv4/ip_local_port_range");
+    char *range = file_text("/proc/sys/net/ipv4/ip_local_port_range");
     uint32_t low = range ? (uint32_t)strtoul(range, NULL, 10) : 32768, from = 10000, draw;
 
     free(range);
@@ -368,7 +369,7 @@ int sandbox_conf_controllers(struct sandbox *s, uint32_t count, struct config **
     int rc = 0;
 
     snprintf(path, sizeof path, "%s/slurm.conf", s->dir);
-    if (!(text = str_of_file(path)))
+    if (!(text = file_text(path)))
         return spur_fail(err, SPUR_EIO, "%s: %s", path, strerror(errno));
     s->controllers = count;
     str_init(&out);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cmds/common/filetext.h"
 #include "cmds/sandbox.h"
 #include "config/config.h"
 
@@ -139,7 +140,7 @@ static void daemon_netns(const struct sandbox *s, const char *name)
     int fd;
 
     snprintf(path, sizeof path, "%s/etc/%s/netns", s->dir, name);
-    if (!(netns = str_of_file(path)))
+    if (!(netns = file_text(path)))
         return;
     fd = open(word_trim(netns), O_RDONLY | O_CLOEXEC);
     if (fd < 0 || setns(fd, CLONE_NEWNET) < 0) {
@@ -238,7 +239,7 @@ void daemon_last_words(const struct sandbox *s, const char *name)
     char path[1024], *text, *from;
 
     snprintf(path, sizeof path, "%s/log/%s.log", s->dir, name);
-    text = str_of_file(path);
+    text = file_text(path);
     if (!text || !*text) {
         fprintf(stderr, "  %s has died and left no word in %s\n", name, path);
         free(text);

@@ -12,6 +12,7 @@
 
 #include "base/str.h"
 #include "cmds/commands.h"
+#include "cmds/common/filetext.h"
 #include "sim/replay.h"
 
 static const char usage_text[] =
@@ -122,22 +123,6 @@ static int option(struct sim *s, int c, char *value)
         if (long_options[i].val == c)
             return complain("--%s=%s is not a value that it takes; spur sim --help says which", long_options[i].name, value);
     return 0;
-}
-
-static char *file_text(const char *path)
-{
-    FILE *f = fopen(path, "r");
-    struct str text;
-    char buf[4096];
-    size_t n;
-
-    if (!f)
-        return NULL;
-    str_init(&text);
-    while ((n = fread(buf, 1, sizeof buf, f)))
-        str_add_n(&text, buf, n);
-    fclose(f);
-    return str_take(&text);
 }
 
 static void row(void *arg, const struct replay_job *j)

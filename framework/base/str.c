@@ -221,19 +221,3 @@ void str_printable(struct str *s, size_t from)
             s->text[i] = s->text[i + 1] = '?';
     }
 }
-
-char *str_of_file(const char *path)
-{
-    FILE *f = fopen(path, "re");
-    struct str s;
-    char buf[4096];
-    size_t n;
-
-    if (!f)
-        return NULL;
-    str_init(&s);
-    while ((n = fread(buf, 1, sizeof buf, f)) > 0)
-        str_add_n(&s, buf, n);
-    fclose(f);
-    return str_take(&s);
-}

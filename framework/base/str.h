@@ -36,7 +36,6 @@ void str_addf(struct str *s, const char *format, ...) __attribute__((format(prin
 /* From byte `from` on, control characters become '?', as many as their bytes: what others have named neither breaks a line nor reaches a terminal. */
 void str_printable(struct str *s, size_t from);
 void str_vaddf(struct str *s, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
-char *str_of_file(const char *path);                        /* all of a file, free() it; NULL: it cannot be opened */
 char *str_take(struct str *s);                              /* gives the text away (free() it); s is fresh again */
 
 bool  word_eq(const char *a, const char *b);                /* without case, ASCII only; NULLs are unequal to all but NULL */
