@@ -264,6 +264,16 @@ static spank_err_t copy_out(const char *value, char *buf, int len)
 
 static bool name_is_fit(const char *name) { return name && *name && !strchr(name, '='); }
 
+static spank_err_t variable_set(const char *(*get)(void *, const char *), void (*set)(void *, const char *, const char *), void *of, const char *name, const char *value, int overwrite)
+{
+    if (!value)
+        return ESPANK_BAD_ARG;
+    if (!overwrite && get(of, name))
+        return ESPANK_ENV_EXISTS;
+    set(of, name, value);
+    return ESPANK_SUCCESS;
+}
+
 static spank_err_t env_ready(spank_t spank, const char *name)
 {
     if (!is_handle(spank))
@@ -283,15 +293,9 @@ spank_err_t spank_getenv(spank_t spank, const char *name, char *buf, int len)
 spank_err_t spank_setenv(spank_t spank, const char *name, const char *value, int overwrite)
 {
     spank_err_t rc = env_ready(spank, name);
-    const struct spank_facts *f;
+    const struct spank_facts *f = rc == ESPANK_SUCCESS ? spank->stack->facts : NULL;
 
-    if (rc != ESPANK_SUCCESS || !value)
-        return rc != ESPANK_SUCCESS ? rc : ESPANK_BAD_ARG;
-    f = spank->stack->facts;
-    if (!overwrite && f->env_get(f->env_of, name))
-        return ESPANK_ENV_EXISTS;
-    f->env_set(f->env_of, name, value);
-    return ESPANK_SUCCESS;
+    return f ? variable_set(f->env_get, f->env_set, f->env_of, name, value, overwrite) : rc;
 }
 
 spank_err_t spank_unsetenv(spank_t spank, const char *name)
@@ -322,15 +326,9 @@ spank_err_t spank_job_control_getenv(spank_t spank, const char *name, char *buf,
 spank_err_t spank_job_control_setenv(spank_t spank, const char *name, const char *value, int overwrite)
 {
     spank_err_t rc = control_ready(spank, name);
-    const struct spank_facts *f;
+    const struct spank_facts *f = rc == ESPANK_SUCCESS ? spank->stack->facts : NULL;
 
-    if (rc != ESPANK_SUCCESS || !value)
-        return rc != ESPANK_SUCCESS ? rc : ESPANK_BAD_ARG;
-    f = spank->stack->facts;
-    if (!overwrite && f->control_get(f->control_of, name))
-        return ESPANK_ENV_EXISTS;
-    f->control_set(f->control_of, name, value);
-    return ESPANK_SUCCESS;
+    return f ? variable_set(f->control_get, f->control_set, f->control_of, name, value, overwrite) : rc;
 }
 
 spank_err_t spank_job_control_unsetenv(spank_t spank, const char *name)
