@@ -27,6 +27,7 @@
 #include "client/client.h"
 #include "cmds/commands.h"
 #include "cmds/common/allocation.h"
+#include "cmds/common/het.h"
 #include "cmds/common/jobenv.h"
 #include "cmds/common/plugins.h"
 #include "cmds/common/request.h"
@@ -37,6 +38,8 @@
 #define WATCH_REST_S 5
 
 struct salloc {
+    struct request *more; size_t more_count;    /* further components of a heterogeneous job */
+    Wire__JobInfo **parts;          /* all of its components, once it has started */
     struct request  r;
     struct client  *client;
     uint32_t job_id;
@@ -208,6 +211,35 @@ static int allocation_wait(struct salloc *s)
     }
 }
 
+static int component_part(void *arg, void *part)
+{
+    struct salloc *s = arg;
+    const Wire__JobsReply *r = part;
+
+    for (size_t i = 0; i < r->n_jobs; i++)
+        if (r->jobs[i]->het_job_id == s->job_id && r->jobs[i]->het_offset <= s->more_count)
+            s->parts[r->jobs[i]->het_offset] = r->jobs[i];
+    return !r->last;
+}
+
+/* Where the other components are, for the command's environment. */
+static int components_ask(struct salloc *s)
+{
+    Wire__JobsRequest q = WIRE__JOBS_REQUEST__INIT;
+    struct spur_error err = { 0 };
+    int number;
+
+    q.job_ids = &s->job_id;
+    q.n_job_ids = 1;
+    s->parts = arena_alloc(&s->r.arena, (s->more_count + 1) * sizeof *s->parts);
+    if (client_stream_keep(s->client, WIRE__MESSAGE_TYPE__JOBS, &q.base, WIRE__MESSAGE_TYPE__JOBS_PART, &wire__jobs_reply__descriptor, &s->r.arena, component_part, s,
+                           &number, &err) < 0) {
+        give_back(s);
+        return refused(&err);
+    }
+    return 0;
+}
+
 static int allocate(struct salloc *s)
 {
     Wire__SubmitRequest submit = WIRE__SUBMIT_REQUEST__INIT;
@@ -215,15 +247,21 @@ static int allocate(struct salloc *s)
     const Wire__SubmitReply *got;
     uint8_t token[16];
     void *reply;
-    int number;
+    int number, rc;
 
     submit.spec = &s->r.spec;
+    submit.n_het = s->more_count;
+    submit.het = arena_alloc(&s->r.arena, (s->more_count + 1) * sizeof *submit.het);
+    for (size_t i = 0; i < s->more_count; i++)
+        submit.het[i] = &s->more[i].spec;
     s->r.spec.has_is_batch = true;
     client_token(token, &submit.token_wall_ms);
     submit.token.data = token;
     submit.token.len = sizeof token;
     if (s->r.verbose)
         request_show(&s->r);
+    for (size_t i = 0; s->r.verbose && i < s->more_count; i++)
+        request_show(&s->more[i]);
     guard_start(&s->guard, &submit, "salloc-guard");
     if (client_call(s->client, WIRE__MESSAGE_TYPE__SUBMIT, &submit.base, WIRE__MESSAGE_TYPE__SUBMITTED, &wire__submit_reply__descriptor, &s->r.arena, &reply, &number, &err) < 0) {
         if (!client_unsure(s->client))
@@ -235,7 +273,8 @@ static int allocate(struct salloc *s)
         say(s, "%s", got->warnings[i]);
     s->job_id = got->job_id;
     guard_job(&s->guard, s->job_id);
-    return allocation_wait(s);
+    rc = allocation_wait(s);
+    return rc == 0 && s->more_count ? components_ask(s) : rc;
 }
 
 /* ---- the command ---- */
@@ -314,6 +353,8 @@ static int command_start(struct salloc *s)
         foreground(s, getpid());
         signals_default();
         job_environment(s->job, client_hint(s->client)->cluster);
+        if (s->parts)
+            job_het_environment(s->parts, (uint32_t)s->more_count + 1);
         if (getcwd(here, sizeof here))
             setenv("SLURM_SUBMIT_DIR", here, 1);
         if (s->r.spec.work_dir && chdir(s->r.spec.work_dir) < 0)
@@ -452,32 +493,61 @@ static int command_run(struct salloc *s)
 
 /* ---- all of it ---- */
 
-static int options_all(struct request *r, const struct option_table *table, int argc, char **argv)
+static int component_read(const struct option_table *table, struct request *r, const struct request *before, const struct het_words *words)
 {
     struct spur_error err = { 0 };
     int first, rc;
 
-    if ((rc = options_environment(table, r)) || (rc = options_read(table, argc, argv, r, &first)))
+    if ((rc = options_environment(table, r)) || (rc = options_read(table, words->argc, words->argv, r, &first)))
         return rc;
-    r->argv = argv + first;
-    r->argc = argc - first;
-    for (int i = 0; i + 1 < r->argc; i++)
-        if (strcmp(r->argv[i], ":") == 0 && r->argv[i + 1][0] == '-') {
-            fprintf(stderr, "salloc: error: not supported yet: heterogeneous jobs (\":\")\n");
-            return 1;
-        }
-    if (r->no_shell && r->argc) {
-        fprintf(stderr, "salloc: error: --no-shell runs nothing: the command %s is too much\n", r->argv[0]);
-        return 1;
-    }
+    r->argv = words->argv + first;
+    r->argc = words->argc - first;
+    if (before)
+        request_inherit(r, before);
     if (request_finish(r, &err) < 0) {
         fprintf(stderr, "salloc: fatal: %s\n", err.text);
         return err.code == SPUR_ESYNTAX ? 255 : 1;
     }
-    if (!r->spec.name) {
+    return 0;
+}
+
+static int options_all(struct salloc *s, struct plugins *plugins, const struct option_table *table, int argc, char **argv)
+{
+    struct request *r = &s->r, typed, *last = r;
+    struct het_words *words, *kept;
+    size_t count;
+    int first, rc;
+
+    request_init(&typed, REQUEST_SALLOC);
+    rc = het_cut(table, argc, argv, &typed, &words, &count, &first);
+    kept = rc ? NULL : arena_copy_bytes(&r->arena, words, count * sizeof *words);
+    request_fini(&typed);
+    if (rc)
+        return rc;
+    plugins_forget(plugins);
+    s->more = mem_array(count, sizeof *s->more);
+    for (size_t k = 0; k < count; k++) {
+        struct request *part = k ? &s->more[s->more_count++] : r;
+
+        if (k)
+            request_init(part, REQUEST_SALLOC);
+        if ((rc = component_read(table, part, k ? last : NULL, &kept[k])))
+            return rc;
+        last = part;
+    }
+    r->no_shell |= last->no_shell;
+    r->argv = last->argv;
+    r->argc = last->argc;
+    if (r->no_shell && r->argc) {
+        fprintf(stderr, "salloc: error: --no-shell runs nothing: the command %s is too much\n", r->argv[0]);
+        return 1;
+    }
+    for (size_t k = 0; k < count; k++) {
+        Wire__JobSpec *spec = k ? &s->more[k - 1].spec : &r->spec;
         const char *base = r->argc ? strrchr(r->argv[0], '/') : NULL;
 
-        r->spec.name = (char *)(uintptr_t)(r->no_shell ? "no-shell" : !r->argc ? "interactive" : base ? base + 1 : r->argv[0]);
+        if (!spec->name)
+            spec->name = (char *)(uintptr_t)(r->no_shell ? "no-shell" : !r->argc ? "interactive" : base ? base + 1 : r->argv[0]);
     }
     return 0;
 }
@@ -492,6 +562,11 @@ static int run(struct salloc *s, int argc, char **argv)
         fprintf(stderr, "salloc: error: %s\n", err.text);
         return error_exit(1);
     }
+    for (size_t i = 0; i < s->more_count; i++)
+        if (request_place(&s->more[i], argc, argv, &err) < 0) {
+            fprintf(stderr, "salloc: error: %s\n", err.text);
+            return error_exit(1);
+        }
     signals_catch();
     if (!s->r.argc && !s->r.no_shell)
         command_default(s);
@@ -520,7 +595,7 @@ int cmd_salloc(int argc, char **argv)
     request_table(REQUEST_SALLOC, rows, &table);
     plugins_table(plugins, rows, &table);
     request_init(&s.r, REQUEST_SALLOC);
-    rc = options_all(&s.r, &table, argc, argv);
+    rc = options_all(&s, plugins, &table, argc, argv);
     if (rc == 0)
         rc = plugins_ready(plugins, &s.r);
     if (rc == OPTIONS_DONE)
@@ -532,6 +607,9 @@ int cmd_salloc(int argc, char **argv)
     plugins_close(plugins);
     client_close(s.client);
     free(rows);
+    for (size_t i = 0; i < s.more_count; i++)
+        request_fini(&s.more[i]);
+    free(s.more);
     request_fini(&s.r);
     return rc;
 }

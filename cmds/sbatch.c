@@ -21,6 +21,7 @@
 #include "cmds/commands.h"
 #include "cmds/common/directives.h"
 #include "cmds/common/environment.h"
+#include "cmds/common/het.h"
 #include "cmds/common/plugins.h"
 #include "cmds/common/submit.h"
 #include "state/job.h"
@@ -34,6 +35,11 @@ struct script {
     char  *text; size_t n;
     char  *path;                /* absolute; NULL: --wrap or standard input */
     const char *shown;          /* as named by the user, for messages */
+};
+
+struct submission {
+    struct request r;           /* of the job, or of its first component */
+    struct request *more; size_t more_count;    /* the other components of a heterogeneous job */
 };
 
 /* SLURM_EXIT_ERROR replaces the code of errors of ours. */
@@ -130,55 +136,92 @@ static int script_read(struct request *r, struct script *s, struct spur_error *e
 
 /* ---- options ------------------------------------------------------------------------------------------------------------------------ */
 
+static const char *script_name(const struct script *s)
+{
+    const char *slash = s->shown ? strrchr(s->shown, '/') : NULL;
+
+    return slash ? slash + 1 : s->shown;
+}
+
 /* The #SBATCH lines. Returns the exit code to use, 0 when fine. */
-static int directives_take(const struct option_table *table, struct request *r, const struct script *s)
+static int directives_find(struct request *r, const struct script *s, struct directives *d)
 {
     struct spur_error err = { 0 };
-    const char *slash = s->shown ? strrchr(s->shown, '/') : NULL, *base = slash ? slash + 1 : s->shown;
-    struct directives d;
+    const char *base = script_name(s);
 
-    if (directives_read(s->text, s->n, &r->arena, &d, &err) < 0) {
+    if (directives_read(s->text, s->n, &r->arena, d, &err) < 0) {
         fprintf(stderr, "sbatch: fatal: %s: %s\n", base, err.text);
         return 1;
     }
-    if (d.misspelt_line) {
-        fprintf(stderr, "sbatch: error: %s:%zu: Change from #SLURM to #SBATCH in your script and verify the options are valid in sbatch\n", base, d.misspelt_line);
+    if (d->misspelt_line) {
+        fprintf(stderr, "sbatch: error: %s:%zu: Change from #SLURM to #SBATCH in your script and verify the options are valid in sbatch\n", base, d->misspelt_line);
         return 1;
     }
-    if (d.hetjob_line) {
-        fprintf(stderr, "sbatch: error: %s:%zu: not supported yet: heterogeneous jobs (#SBATCH hetjob)\n", base, d.hetjob_line);
+    if (d->foreign_line && !r->ignore_pbs) {
+        fprintf(stderr, "sbatch: error: %s:%zu: not supported yet: %s directives; --ignore-pbs submits the script without them\n", base, d->foreign_line, d->foreign);
         return 1;
     }
-    if (d.foreign_line && !r->ignore_pbs) {
-        fprintf(stderr, "sbatch: error: %s:%zu: not supported yet: %s directives; --ignore-pbs submits the script without them\n", base, d.foreign_line, d.foreign);
-        return 1;
-    }
-    for (size_t i = 0; i < d.count; i++) {
+    return 0;
+}
+
+/* Those of one component. */
+static int directives_take(const struct option_table *table, struct request *r, const struct script *s, const struct directives *d, size_t component)
+{
+    const struct directive *rows;
+    size_t count;
+
+    het_script_rows(d, component, &rows, &count);
+    for (size_t i = 0; i < count; i++) {
         char where[300];
         int rc;
 
-        snprintf(where, sizeof where, "%.250s:%zu", base, d.rows[i].line);
-        if ((rc = options_words(table, d.rows[i].argc, d.rows[i].argv, where, r)))
+        snprintf(where, sizeof where, "%.250s:%zu", script_name(s), rows[i].line);
+        if ((rc = options_words(table, rows[i].argc, rows[i].argv, where, r)))
             return rc;
     }
     return 0;
 }
 
-static int options_all(struct option_table *table, struct plugins *plugins, struct request *r, struct request *typed, struct script *s, int argc, char **argv)
+/* All sources of one component, from the weakest to the strongest, and what the one before hands on. */
+static int component_read(struct option_table *table, struct request *r, const struct request *before, const struct request *typed, const struct script *s,
+                          const struct directives *d, size_t component, const struct het_words *words)
 {
     struct spur_error err = { 0 };
     int first, rc;
 
-    if ((rc = options_read(table, argc, argv, typed, &first)))
+    if ((rc = directives_take(table, r, s, d, component)))
+        return rc;
+    r->wrap = typed->wrap;              /* a script cannot name another one; --parsable and --test-only count there as in Slurm */
+    r->verbose = 0;
+    if ((rc = options_environment(table, r)))
+        return rc;
+    if (typed->verbose)
+        r->verbose = 0;
+    if (words && (rc = options_read(table, words->argc, words->argv, r, &first)))
+        return rc == OPTIONS_DONE ? 1 : rc;
+    if (before)
+        request_inherit(r, before);
+    if (request_finish(r, &err) < 0) {
+        complain("fatal", err.text);
+        return err.code == SPUR_ESYNTAX ? 255 : 1;
+    }
+    return 0;
+}
+
+static int options_all(struct option_table *table, struct plugins *plugins, struct submission *sub, struct request *typed, struct script *s, int argc, char **argv)
+{
+    struct request *r = &sub->r;
+    struct spur_error err = { 0 };
+    struct directives d;
+    struct het_words *words;
+    size_t typed_count, count;
+    int first, rc;
+
+    if ((rc = het_cut(table, argc, argv, typed, &words, &typed_count, &first)))
         return rc;
     plugins_forget(plugins);
-    typed->argv = argv + first;
-    typed->argc = argc - first;
-    for (int i = first; i < argc; i++)
-        if (strcmp(argv[i], ":") == 0 && i + 1 < argc && argv[i + 1][0] == '-') {
-            fprintf(stderr, "sbatch: error: not supported yet: heterogeneous jobs (\":\")\n");
-            return 1;
-        }
+    typed->argv = words[typed_count - 1].argv + first;
+    typed->argc = words[typed_count - 1].argc - first;
     r->argv = typed->argv;
     r->argc = typed->argc;
     r->wrap = typed->wrap;
@@ -187,19 +230,17 @@ static int options_all(struct option_table *table, struct plugins *plugins, stru
         complain("error", err.text);
         return 1;
     }
-    if ((rc = directives_take(table, r, s)))
+    if ((rc = directives_find(r, s, &d)))
         return rc;
-    r->wrap = typed->wrap;              /* a script cannot name another one; --parsable and --test-only count there as in Slurm */
-    r->verbose = 0;
-    if ((rc = options_environment(table, r)))
-        return rc;
-    if (typed->verbose)
-        r->verbose = 0;
-    if ((rc = options_read(table, argc, argv, r, &first)))
-        return rc == OPTIONS_DONE ? 1 : rc;
-    if (request_finish(r, &err) < 0) {
-        complain("fatal", err.text);
-        return err.code == SPUR_ESYNTAX ? 255 : 1;
+    count = het_script_count(&d) > typed_count ? het_script_count(&d) : typed_count;
+    sub->more = mem_array(count, sizeof *sub->more);
+    for (size_t k = 0; k < count; k++) {
+        struct request *part = k ? &sub->more[sub->more_count++] : r;
+
+        if (k)
+            request_init(part, REQUEST_SBATCH);
+        if ((rc = component_read(table, part, k ? k > 1 ? part - 1 : r : NULL, typed, s, &d, k, k < typed_count ? &words[k] : NULL)))
+            return rc;
     }
     return 0;
 }
@@ -226,10 +267,11 @@ static void blob_make(struct request *r, Wire__Blob *b, char *data, size_t n, pr
     b->data.len = n;
 }
 
-static int submit_build(struct request *r, const struct script *s, Wire__SubmitRequest *out, Wire__Blob blobs[2], Wire__Blob *rows[2], uint8_t token[16], char **env_out,
+static int submit_build(struct submission *sub, const struct script *s, Wire__SubmitRequest *out, Wire__Blob blobs[2], Wire__Blob *rows[2], uint8_t token[16], char **env_out,
                         int argc, char **argv, struct spur_error *err)
 {
     char here[4096] = "/", dir[4096 + 32], *also[4] = { 0 };
+    struct request *r = &sub->r;
     size_t env_n = 0, count = 0;
     int rc;
 
@@ -261,6 +303,20 @@ static int submit_build(struct request *r, const struct script *s, Wire__SubmitR
     out->spec = &r->spec;
     out->n_blobs = 2;
     out->blobs = rows;
+    out->n_het = sub->more_count;
+    out->het = arena_alloc(&r->arena, (sub->more_count + 1) * sizeof *out->het);
+    for (size_t i = 0; i < sub->more_count; i++) {
+        struct request *part = &sub->more[i];
+
+        if ((rc = request_place(part, argc, argv, err)) < 0)
+            return rc;
+        if (!part->spec.name)
+            part->spec.name = r->spec.name;
+        part->spec.command = r->spec.command;
+        part->spec.n_spank_env = r->spec.n_spank_env;
+        part->spec.spank_env = r->spec.spank_env;
+        out->het[i] = &part->spec;
+    }
     client_token(token, &out->token_wall_ms);
     out->token.data = token;
     out->token.len = 16;
@@ -302,8 +358,9 @@ static int wait_for_end(struct client *c, struct request *r, uint32_t job_id)
     return reply->n_jobs ? code : 1;
 }
 
-static int submit(struct request *r, const struct script *s, int argc, char **argv)
+static int submit(struct submission *sub, const struct script *s, int argc, char **argv)
 {
+    struct request *r = &sub->r;
     Wire__SubmitRequest request;
     Wire__Blob blobs[2], *rows[2];
     struct spur_error err = { 0 };
@@ -314,7 +371,7 @@ static int submit(struct request *r, const struct script *s, int argc, char **ar
     void *reply = NULL;
     int number = 0, rc = 1;
 
-    if (submit_build(r, s, &request, blobs, rows, token, &env, argc, argv, &err) < 0 || client_open(NULL, &c, &err) < 0 ||
+    if (submit_build(sub, s, &request, blobs, rows, token, &env, argc, argv, &err) < 0 || client_open(NULL, &c, &err) < 0 ||
         request_cluster(r, client_hint(c)->cluster, &err) < 0) {
         complain("error", err.text);
         rc = error_exit(1);
@@ -322,6 +379,8 @@ static int submit(struct request *r, const struct script *s, int argc, char **ar
     }
     if (r->verbose) {
         request_show(r);
+        for (size_t i = 0; i < sub->more_count; i++)
+            request_show(&sub->more[i]);
         fprintf(stderr, "sbatch: script %s, %zu bytes; environment of %zu bytes\n", s->path ? s->path : s->shown, s->n, blobs[1].data.len);
     }
     if (r->test_only) {
@@ -356,7 +415,8 @@ out:
 
 int cmd_sbatch(int argc, char **argv)
 {
-    struct request r, typed;
+    struct submission sub = { .more_count = 0 };
+    struct request typed;
     struct plugins *plugins;
     struct option_row *rows;
     struct option_table table;
@@ -368,21 +428,24 @@ int cmd_sbatch(int argc, char **argv)
     rows = mem_array(request_row_count() + plugins_rows(plugins), sizeof *rows);
     request_table(REQUEST_SBATCH, rows, &table);
     plugins_table(plugins, rows, &table);
-    request_init(&r, REQUEST_SBATCH);
+    request_init(&sub.r, REQUEST_SBATCH);
     request_init(&typed, REQUEST_SBATCH);
-    rc = options_all(&table, plugins, &r, &typed, &s, argc, argv);
+    rc = options_all(&table, plugins, &sub, &typed, &s, argc, argv);
     if (rc == 0)
-        rc = plugins_ready(plugins, &r);
+        rc = plugins_ready(plugins, &sub.r);
     if (rc == OPTIONS_DONE)
         rc = 0;
     else if (rc)
         rc = error_exit(rc);
     else
-        rc = submit(&r, &s, argc, argv);
+        rc = submit(&sub, &s, argc, argv);
     plugins_close(plugins);
     free(s.text);
     free(rows);
+    for (size_t i = 0; i < sub.more_count; i++)
+        request_fini(&sub.more[i]);
+    free(sub.more);
     request_fini(&typed);
-    request_fini(&r);
+    request_fini(&sub.r);
     return rc;
 }

@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "cmds/commands.h"
 #include "cmds/common/environment.h"
+#include "cmds/common/het.h"
 #include "cmds/common/plugins.h"
 #include "cmds/common/submit.h"
 #include "cmds/common/terminal.h"
@@ -110,9 +111,9 @@ static bool mpi_is_known(const char *name)
     return known;
 }
 
-static int options_all(struct request *r, struct option_table *table, int argc, char **argv)
+/* One component's options: of the environment as it is for that component, and its own words. */
+static int component_read(struct request *r, const struct request *before, struct option_table *table, const struct het_words *words)
 {
-    struct spur_error err = { 0 };
     int first, rc;
 
     if ((rc = options_environment(table, r)))
@@ -125,10 +126,12 @@ static int options_all(struct request *r, struct option_table *table, int argc, 
         r->spec.dependency = NULL;
         r->spec.has_time_limit_min = false;
     }
-    if ((rc = options_read(table, argc, argv, r, &first)))
+    if ((rc = options_read(table, words->argc, words->argv, r, &first)))
         return rc;
-    r->argv = argv + first;
-    r->argc = argc - first;
+    r->argv = words->argv + first;
+    r->argc = words->argc - first;
+    if (before)
+        request_inherit(r, before);
     if (word_eq(r->mpi, "list")) {
         printf("MPI plugin types are...\n");
         loader_list(NULL, mpi_row, NULL);
@@ -138,15 +141,14 @@ static int options_all(struct request *r, struct option_table *table, int argc, 
         fprintf(stderr, "srun: error: invalid MPI type '%s', --mpi=list for acceptable types\n", r->mpi);
         return 1;
     }
-    if (r->argc == 0) {
-        fprintf(stderr, "srun: fatal: No command given to execute.\n");
-        return 1;
-    }
-    for (int i = 0; i + 1 < r->argc; i++)
-        if (strcmp(r->argv[i], ":") == 0 && r->argv[i + 1][0] == '-') {
-            fprintf(stderr, "srun: error: not supported yet: heterogeneous steps (\":\")\n");
-            return 1;
-        }
+    return 0;
+}
+
+/* What needs the program of this component, which may be the next one's. */
+static int component_finish(struct request *r)
+{
+    struct spur_error err = { 0 };
+
     inherited_forget(r);
     if (request_finish(r, &err) < 0) {
         fprintf(stderr, "srun: fatal: %s\n", err.text);
@@ -155,6 +157,139 @@ static int options_all(struct request *r, struct option_table *table, int argc, 
     if (!r->spec.name)
         r->spec.name = (char *)(uintptr_t)base_name(r->argv[0]);
     return 0;
+}
+
+static int refused(const char *what)
+{
+    fprintf(stderr, "srun: error: %s\n", what);
+    return 1;
+}
+
+/* What a step over several components cannot do. */
+static int many_check(const struct srun *s)
+{
+    for (size_t k = 0; k <= s->more_count; k++) {
+        const struct request *r = k ? &s->more[k - 1] : &s->r;
+
+        if (r->multi_prog)
+            return refused("--multi-prog cannot span more than one component of a heterogeneous job");
+        if (r->pty)
+            return refused("not supported yet: --pty over more than one component of a heterogeneous job");
+        if (r->mpi && !word_eq(r->mpi, "none"))
+            return refused("not supported yet: an MPI type for a step over more than one component of a heterogeneous job (--mpi=none)");
+        if (r->spec.distribution && word_starts(r->spec.distribution, "arbitrary"))
+            return refused("not supported yet: --distribution=arbitrary over more than one component of a heterogeneous job");
+    }
+    return 0;
+}
+
+/* Is the environment one of a heterogeneous job? Then how many components it has. */
+static uint32_t het_size(void)
+{
+    const char *text = getenv("SLURM_HET_SIZE");
+    uint32_t n;
+
+    return text && number_u32(text, &n) && n <= HET_MAX ? n : 0;
+}
+
+struct part { uint32_t group; const struct het_words *words; };
+
+/* Which component runs what: --het-group, else the n-th words are for the n-th component. Ascending. 0, or an exit code. */
+static int parts_find(struct srun *s, struct option_table *table, const struct het_words *words, size_t count, struct part *parts, size_t *part_count)
+{
+    bool in_job = false;
+
+    *part_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct request look;
+        struct spur_error err = { 0 };
+        uint32_t *groups = NULL;
+        size_t n = 1;
+        int first, rc;
+
+        request_init(&look, REQUEST_SRUN);
+        rc = options_environment(table, &look);
+        rc = rc ? rc : options_read(table, words[i].argc, words[i].argv, &look, &first);
+        in_job |= look.has_job_id;
+        if (rc == 0 && look.het_group && !look.has_job_id)
+            rc = refused("--het-group is for steps of a heterogeneous job, and this is no step of a job");
+        if (rc == 0 && look.het_group && het_groups_parse(&s->r, look.het_group, &groups, &n, &err) < 0)
+            rc = refused(err.text);
+        request_fini(&look);
+        if (rc)
+            return rc;
+        for (size_t k = 0; k < n; k++) {
+            struct part one = { groups ? groups[k] : (uint32_t)i, &words[i] };
+            size_t at = *part_count;
+
+            if (at == HET_MAX)
+                return refused("more components than a heterogeneous job can have");
+            for (; at && parts[at - 1].group > one.group; at--)
+                parts[at] = parts[at - 1];
+            if (at && parts[at - 1].group == one.group)
+                return refused("only one step of a component of a heterogeneous job can be launched by one srun");
+            parts[at] = one;
+            (*part_count)++;
+        }
+    }
+    if (in_job && het_size() && parts[*part_count - 1].group >= het_size()) {
+        fprintf(stderr, "srun: error: Attempt to run a job step with het-group value of %u,\nsrun: error:        but the job allocation has maximum value of %u\n",
+                parts[*part_count - 1].group, het_size() - 1);
+        return 1;
+    }
+    if (in_job && !het_size() && parts[*part_count - 1].group)
+        return refused("not supported yet: a step of several components (\":\", --het-group) of a job that is not heterogeneous");
+    return 0;
+}
+
+static int options_all(struct srun *s, struct option_table *table, int argc, char **argv)
+{
+    struct part *parts = arena_alloc(&s->r.arena, HET_MAX * sizeof *parts);
+    bool of_group = het_size() > 0;
+    struct het_words *words;
+    size_t count, part_count;
+    int rc;
+
+    het_cut_programs(&s->r, argc, argv, &words, &count);
+    if ((rc = parts_find(s, table, words, count, parts, &part_count)))
+        return rc;
+    plugins_forget(s->plugins);
+    s->more = mem_array(part_count, sizeof *s->more);
+    for (size_t k = 0; k < part_count; k++) {
+        struct request *r = k ? &s->more[s->more_count++] : &s->r;
+
+        if (k)
+            request_init(r, REQUEST_SRUN);
+        if (of_group)
+            het_environ_enter(parts[k].group);
+        rc = component_read(r, k == 0 ? NULL : k == 1 ? &s->r : r - 1, table, parts[k].words);
+        if (of_group)
+            het_environ_leave();
+        if (rc)
+            return rc;
+    }
+    for (size_t k = part_count; k--; ) {        /* one without a program runs the next one's */
+        struct request *r = k ? &s->more[k - 1] : &s->r;
+
+        if (!r->argc && k + 1 < part_count) {
+            r->argv = s->more[k].argv;
+            r->argc = s->more[k].argc;
+        }
+        if (r->argc == 0) {
+            fprintf(stderr, "srun: fatal: No command given to execute.\n");
+            return 1;
+        }
+    }
+    for (size_t k = 0; k < part_count; k++)
+        if ((rc = component_finish(k ? &s->more[k - 1] : &s->r)))
+            return rc;
+    if (s->more_count && s->r.has_job_id) {
+        const char *leader = getenv("SLURM_JOB_ID");
+
+        if (!leader || !number_u32(leader, &s->het_job_id))
+            return refused("SLURM_JOB_ID is not set: which heterogeneous job is not known");
+    }
+    return s->more_count ? many_check(s) : 0;
 }
 
 /* ---- files --------------------------------------------------------------------------------------------------------------------------- */
@@ -340,6 +475,12 @@ static int allocate(struct srun *s)
     int number;
 
     submit.spec = &s->r.spec;
+    submit.n_het = s->more_count;
+    submit.het = arena_alloc(&s->r.arena, (s->more_count + 1) * sizeof *submit.het);
+    for (size_t i = 0; i < s->more_count; i++) {
+        s->more[i].spec.export_env = (char *)(uintptr_t)s->r.export;
+        submit.het[i] = &s->more[i].spec;
+    }
     if (s->r.step.task_nodes)       /* nodes differ in their tasks: each gets room for as many as the fullest one has */
         s->r.spec.ntasks = s->r.spec.ntasks_per_node * s->r.spec.min_nodes;
     s->r.spec.has_is_batch = true;
@@ -366,6 +507,9 @@ static int allocate(struct srun *s)
         fprintf(stderr, "srun: %s\n", got->warnings[i]);
     s->job_id = got->job_id;
     s->owns_job = true;
+    for (size_t i = 0; i < s->more_count; i++)
+        s->more[i].job_id = s->job_id + 1 + (uint32_t)i;        /* components follow each other */
+    s->het_job_id = s->more_count ? s->job_id : 0;
     guard_job(&s->guard, s->job_id);
     if (s->r.verbose)
         fprintf(stderr, "srun: job %u has been submitted\n", s->job_id);
@@ -385,10 +529,10 @@ static void allocation_end(struct srun *s)
 
 /* ---- the step ------------------------------------------------------------------------------------------------------------------------- */
 
-static void step_spec(struct srun *s)
+static void step_spec(struct srun *s, struct request *r)
 {
-    const Wire__JobSpec *j = &s->r.spec;
-    Wire__StepSpec *t = &s->r.step;
+    const Wire__JobSpec *j = &r->spec;
+    Wire__StepSpec *t = &r->step;
 
     t->name = j->name;
     t->has_ntasks = j->has_ntasks;
@@ -402,17 +546,17 @@ static void step_spec(struct srun *s)
     t->has_overcommit = t->overcommit = j->overcommit;
     t->tres_per_task = j->tres_per_task;
     t->distribution = j->distribution;
-    t->cpu_bind = (char *)(uintptr_t)s->r.cpu_bind;
-    t->mem_bind = (char *)(uintptr_t)s->r.mem_bind;
+    t->cpu_bind = (char *)(uintptr_t)r->cpu_bind;
+    t->mem_bind = (char *)(uintptr_t)r->mem_bind;
     t->hint = j->hint;
     t->has_ntasks_per_core = j->has_ntasks_per_core;
     t->ntasks_per_core = j->ntasks_per_core;
     t->has_ntasks_per_socket = j->has_ntasks_per_socket;
     t->ntasks_per_socket = j->ntasks_per_socket;
-    t->has_multi_prog = t->multi_prog = s->r.multi_prog;
+    t->has_multi_prog = t->multi_prog = r->multi_prog;
     t->open_mode = j->open_mode;
     t->work_dir = j->work_dir;
-    t->mpi = (char *)(uintptr_t)s->r.mpi;
+    t->mpi = (char *)(uintptr_t)r->mpi;
     t->has_umask = j->has_umask;
     t->umask = j->umask;
     t->n_rlimits = j->n_rlimits;
@@ -422,8 +566,8 @@ static void step_spec(struct srun *s)
     t->has_max_nodes = j->has_max_nodes;
     t->max_nodes = j->max_nodes;
     t->has_propagate_set = t->propagate_set = j->propagate_set;
-    t->task_prolog = (char *)(uintptr_t)s->r.task_prolog;
-    t->task_epilog = (char *)(uintptr_t)s->r.task_epilog;
+    t->task_prolog = (char *)(uintptr_t)r->task_prolog;
+    t->task_epilog = (char *)(uintptr_t)r->task_epilog;
     if (!s->owns_job) {                         /* else the whole allocation is the step's */
         t->req_nodes = j->req_nodes;
         t->exc_nodes = j->exc_nodes;
@@ -431,33 +575,35 @@ static void step_spec(struct srun *s)
         t->mem_per_node_mib = j->mem_per_node_mib;
         t->has_mem_per_cpu_mib = j->has_mem_per_cpu_mib;
         t->mem_per_cpu_mib = j->mem_per_cpu_mib;
-        t->tres_per_node = s->r.gres_none ? (char *)(uintptr_t)"none" : j->tres_per_node;
+        t->tres_per_node = r->gres_none ? (char *)(uintptr_t)"none" : j->tres_per_node;
         t->tres_per_step = j->tres_per_job;
         t->has_cpus_per_gpu = j->has_cpus_per_gpu;
         t->cpus_per_gpu = j->cpus_per_gpu;
-        t->has_exact = t->exact = s->r.exact || s->r.exclusive_rank != RANK_NOBODY;
-        t->has_overlap = t->overlap = s->r.overlap;
-        t->has_relative = s->r.has_relative;
-        t->relative = s->r.relative;
+        t->has_exact = t->exact = r->exact || r->exclusive_rank != RANK_NOBODY;
+        t->has_overlap = t->overlap = r->overlap;
+        t->has_relative = r->has_relative;
+        t->relative = r->relative;
     }
-    t->has_no_kill = t->no_kill = s->r.spec.no_kill;
+    t->has_no_kill = t->no_kill = r->spec.no_kill;
     if (j->has_time_limit_min && !s->owns_job) {
         t->has_time_limit_min = true;
         t->time_limit_min = j->time_limit_min;
     }
-    t->has_label = t->label = s->r.label;
-    t->has_unbuffered = t->unbuffered = s->r.unbuffered;
-    t->has_kill_on_bad_exit = t->kill_on_bad_exit = s->r.kill_on_bad_exit;
+    t->has_label = t->label = r->label;
+    t->has_unbuffered = t->unbuffered = r->unbuffered;
+    t->has_kill_on_bad_exit = t->kill_on_bad_exit = r->kill_on_bad_exit;
     if (s->remote_out)
-        t->std_out = (char *)(uintptr_t)s->r.step_out;
-    if (s->r.step_err && (s->remote_err || s->remote_out))
-        t->std_err = (char *)(uintptr_t)(s->remote_err ? s->r.step_err : "");
-    if (s->r.step_in && s->input == STEP_IO_INPUT_ALL && is_of_task(s->r.step_in))
-        t->std_in = (char *)(uintptr_t)s->r.step_in;
+        t->std_out = (char *)(uintptr_t)r->step_out;
+    if (r->step_err && (s->remote_err || s->remote_out))
+        t->std_err = (char *)(uintptr_t)(s->remote_err ? r->step_err : "");
+    if (r->step_in && s->input == STEP_IO_INPUT_ALL && is_of_task(r->step_in))
+        t->std_in = (char *)(uintptr_t)r->step_in;
     if (s->input != STEP_IO_INPUT_ALL)
-        t->input_mode = (char *)(uintptr_t)(s->input == STEP_IO_INPUT_NONE ? "none" : s->r.pty ? "0" : s->r.step_in);
-    t->n_argv = (size_t)s->r.argc;
-    t->argv = s->r.argv;
+        t->input_mode = (char *)(uintptr_t)(s->input == STEP_IO_INPUT_NONE ? "none" : r->pty ? "0" : r->step_in);
+    if (s->more_count)
+        t->mpi = (char *)(uintptr_t)"none";     /* also where the site's default is another */
+    t->n_argv = (size_t)r->argc;
+    t->argv = r->argv;
 }
 
 /* A terminal for task 0, and the step that salloc runs where LaunchParameters has use_interactive_step. */
@@ -552,6 +698,14 @@ static int step_create(struct srun *s, char *env, size_t env_n)
     q.has_token = q.has_token_wall_ms = true;
     q.token.data = token;
     q.token.len = sizeof token;
+    q.n_het = s->more_count;
+    q.het = arena_alloc(&s->r.arena, (s->more_count + 1) * sizeof *q.het);
+    for (size_t i = 0; i < s->more_count; i++) {
+        q.het[i] = arena_alloc(&s->r.arena, sizeof **q.het);
+        wire__step_part__init(q.het[i]);
+        q.het[i]->job_id = s->more[i].job_id;
+        q.het[i]->spec = &s->more[i].step;
+    }
     for (;;) {
         struct timespec t;
 
@@ -580,6 +734,8 @@ static int step_create(struct srun *s, char *env, size_t env_n)
     s->step_id = got->step_id;
     s->node_list = got->nodes;
     s->tasks_per_node = got->tasks_per_node;
+    s->part_nodes = got->part_nodes;
+    s->part_count = got->n_part_nodes;
     s->ntasks = got->has_ntasks ? got->ntasks : 1;
     if (!s->r.has_kill_on_bad_exit)
         s->r.kill_on_bad_exit = got->kill_on_bad_exit;
@@ -617,7 +773,11 @@ static int step(struct srun *s)
     snprintf(dir, sizeof dir, "SLURM_SUBMIT_DIR=%s", here);
     if (!s->r.multi_prog)
         program_find(&s->r);
-    step_spec(s);
+    step_spec(s, &s->r);
+    for (size_t i = 0; i < s->more_count; i++) {
+        program_find(&s->more[i]);
+        step_spec(s, &s->more[i]);
+    }
     step_terminal(s, size, also);
     if (s->owns_job || !getenv("SLURM_SUBMIT_DIR"))
         also[also[0] ? 2 : 0] = dir;
@@ -665,6 +825,11 @@ static int run(struct srun *s, int argc, char **argv)
     int rc;
 
     files_plan(s);
+    for (size_t i = 0; i < s->more_count; i++)
+        if (request_place(&s->more[i], argc, argv, &err) < 0) {
+            fprintf(stderr, "srun: error: %s\n", err.text);
+            return error_exit(1);
+        }
     if (request_place(&s->r, argc, argv, &err) < 0 || client_open(NULL, &s->client, &err) < 0 ||
         request_cluster(&s->r, client_hint(s->client)->cluster, &err) < 0 || listen_for_tasks(s, &err) < 0) {
         fprintf(stderr, "srun: error: %s\n", err.text);
@@ -702,7 +867,7 @@ int cmd_srun(int argc, char **argv)
     request_table(REQUEST_SRUN, rows, &table);
     plugins_table(s.plugins, rows, &table);
     request_init(&s.r, REQUEST_SRUN);
-    rc = options_all(&s.r, &table, argc, argv);
+    rc = options_all(&s, &table, argc, argv);
     if (rc == 0)
         rc = plugins_ready(s.plugins, &s.r);
     if (rc == OPTIONS_DONE)
@@ -715,6 +880,9 @@ int cmd_srun(int argc, char **argv)
     step_io_close(s.io);
     client_close(s.client);
     free(rows);
+    for (size_t i = 0; i < s.more_count; i++)
+        request_fini(&s.more[i]);
+    free(s.more);
     request_fini(&s.r);
     return rc;
 }

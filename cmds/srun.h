@@ -13,7 +13,10 @@
 #include "cmds/common/request.h"
 
 struct srun {
-    struct request  r;
+    struct request  r;              /* of a step over several components: of the first of them */
+    struct request *more; size_t more_count;    /* of the others */
+    uint32_t het_job_id;            /* the job they are components of; 0: one step of one job */
+    const uint32_t *part_nodes; size_t part_count;      /* nodes of the step in each; in the request's arena */
     struct client  *client;
     struct step_io *io;
     struct plugins *plugins;

@@ -83,7 +83,8 @@ int job_cancel(struct srun *s, bool step)
 {
     Wire__CancelRequest c = WIRE__CANCEL_REQUEST__INIT;
     struct spur_error err = { 0 };
-    char *id = step ? arena_printf(&s->r.arena, "%u.%u", s->job_id, s->step_id) : arena_printf(&s->r.arena, "%u", s->job_id);
+    uint32_t job_id = s->het_job_id ? s->het_job_id : s->job_id;
+    char *id = step ? arena_printf(&s->r.arena, "%u.%u", job_id, s->step_id) : arena_printf(&s->r.arena, "%u", s->job_id);
     uint8_t token[16];
     void *reply;
     int number;
@@ -296,7 +297,7 @@ static bool step_lives(struct srun *s)
     struct spur_error err = { 0 };
     int number;
 
-    q.job_ids = &s->job_id;
+    q.job_ids = s->het_job_id ? &s->het_job_id : &s->job_id;
     q.n_job_ids = 1;
     return client_stream(s->client, WIRE__MESSAGE_TYPE__STEPS, &q.base, WIRE__MESSAGE_TYPE__STEPS_PART, &wire__steps_reply__descriptor, step_part, &seen, &number, &err) < 0
            ? number == 0 : seen.runs;       /* a controller that is away says nothing about the step */
@@ -337,6 +338,9 @@ static void layout_read(struct running *run)
     uint32_t *tasks_of = mem_array(n + 1, sizeof *tasks_of), *ids, *named = NULL, total = 0;
     struct layout_how how;
     const char **names;
+    uint32_t whole = (uint32_t)n;
+    const uint32_t *part_nodes = run->s->part_count ? run->s->part_nodes : &whole;
+    size_t parts = run->s->part_count ? run->s->part_count : 1;
 
     while (i < n) {
         uint64_t tasks = 1, times = 1;
@@ -360,20 +364,28 @@ static void layout_read(struct running *run)
     names = mem_array(n + 1, sizeof *names);
     for (i = 0; i < n; i++)
         names[i] = hostlist_nth(run->nodes, i);
-    if (layout_parse(run->s->r.step.distribution, &how, NULL) < 0)
-        memset(&how, 0, sizeof how);
-    if (how.nodes == DEAL_ARBITRARY) {
-        named = mem_array((size_t)total + 1, sizeof *named);
-        if (!layout_named(run->s->r.step.task_nodes, names, (uint32_t)n, total, named))
-            how.nodes = DEAL_BLOCK;
+    for (size_t part = 0, row = 0, first = 0; part < parts && row < n; part++) {     /* each component deals its own tasks */
+        const struct request *r = part ? &run->s->more[part - 1] : &run->s->r;
+        uint32_t count = part_nodes[part] < n - row ? part_nodes[part] : (uint32_t)(n - row), of_part = 0;
+
+        if (layout_parse(r->step.distribution, &how, NULL) < 0)
+            memset(&how, 0, sizeof how);
+        if (how.nodes == DEAL_ARBITRARY) {
+            named = mem_array((size_t)total + 1, sizeof *named);
+            if (!layout_named(r->step.task_nodes, names, count, total, named))
+                how.nodes = DEAL_BLOCK;
+        }
+        layout_ids(&how, tasks_of + row, count, named, ids);
+        for (uint32_t node = 0; node < count; node++)
+            for (uint32_t t = 0; t < tasks_of[row + node]; t++, of_part++)
+                if (first + ids[of_part] < run->s->ntasks)
+                    run->node_of[first + ids[of_part]] = (uint32_t)row + node;
+        free(named);
+        named = NULL;
+        row += count;
+        first += of_part;
     }
-    layout_ids(&how, tasks_of, (uint32_t)n, named, ids);
-    for (uint32_t node = 0, k = 0; node < n; node++)
-        for (uint32_t t = 0; t < tasks_of[node]; t++, k++)
-            if (ids[k] < run->s->ntasks)
-                run->node_of[ids[k]] = node;
     free(tasks_of);
-    free(named);
     free(names);
     free(ids);
 }

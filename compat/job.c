@@ -203,6 +203,9 @@ static void job_fill(struct jobs *m, slurm_job_info_t *o, const Wire__JobInfo *j
     o->array_task_id = j->has_array_task_id ? j->array_task_id : NO_VAL;
     o->array_task_str = text_of(a, j->array_tasks);
     o->array_max_tasks = j->array_throttle;
+    o->het_job_id = j->het_job_id;
+    o->het_job_offset = j->het_job_id ? j->het_offset : NO_VAL;
+    o->het_job_id_set = j->het_job_id ? arena_printf(a, "%u-%u", j->het_job_id, j->het_job_id + j->het_count - 1) : NULL;
     if (j->array_tasks && *j->array_tasks && !o->array_job_id)
         o->array_job_id = j->job_id;
     o->name = text_of(a, s->name ? s->name : j->name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jobenv.c - the environment of salloc's command; see jobenv.h. What a node knows alone (devices, CPUs of the node) srun's tasks get there. */
+#define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "base/str.h"
 #include "cmds/common/jobenv.h"
+#include "state/apply.h"
 
 extern char **environ;
 
@@ -25,7 +27,7 @@ static void forget_stale(void)
         bool is_stale = false;
 
         for (size_t k = 0; k < sizeof stale / sizeof *stale && !is_stale; k++)
-            is_stale = word_starts(environ[i], stale[k]);
+            is_stale = word_starts(environ[i], stale[k]) || (n > 11 && memmem(environ[i], n, "_HET_GROUP_", 11));
         if (!is_stale || n >= sizeof name) {
             i++;
             continue;
@@ -132,4 +134,15 @@ void job_environment(const Wire__JobInfo *j, const char *cluster)
     text("SLURM_JOB_COMMENT", s->comment);
     text("SLURM_SUBMIT_HOST", s->alloc_node);
     asked(s, j->num_nodes);
+}
+
+static void het_set(void *arg, const char *name, const char *value)
+{
+    (void)arg;
+    setenv(name, value, 1);
+}
+
+void job_het_environment(Wire__JobInfo *const *parts, uint32_t count)
+{
+    het_environment(parts, count, het_set, NULL);
 }

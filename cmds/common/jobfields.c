@@ -55,6 +55,8 @@ void job_id_print(const Wire__JobInfo *j, const char *only, struct str *out)
         str_add(out, is_one ? "" : "]");
     } else if (j->array_job_id) {
         str_addf(out, "%u_%u", j->array_job_id, j->array_task_id);
+    } else if (j->het_job_id) {
+        str_addf(out, "%u+%u", j->het_job_id, j->het_offset);
     } else {
         str_add_number(out, j->job_id);
     }
@@ -95,6 +97,15 @@ FIELD(array_task_id)
         job_tasks_print(ROW->tasks ? ROW->tasks : J->array_tasks, out);
     else if (J->array_job_id)
         number(out, J->array_task_id);
+    else
+        str_add(out, "N/A");
+}
+FIELD(het_id) { if (J->het_job_id) number(out, J->het_job_id); else str_add(out, "N/A"); }
+FIELD(het_offset) { if (J->het_job_id) number(out, J->het_offset); else str_add(out, "N/A"); }
+FIELD(het_set)
+{
+    if (J->het_job_id)
+        str_addf(out, "%u-%u", J->het_job_id, J->het_job_id + J->het_count - 1);
     else
         str_add(out, "N/A");
 }
@@ -256,16 +267,16 @@ const struct column_field job_fields[] = {
     F("CronJob", 0, "CRON_JOB", 0, zero), F("Deadline", 0, "DEADLINE", S, deadline), F("DelayBoot", 0, "DELAY_BOOT", 0, zero_time), F("Dependency", 'E', "DEPENDENCY", T, dependency),
     F("DerivedEC", 0, "DERIVED_EC", 0, derived), F("EligibleTime", 0, "ELIGIBLE_TIME", 0, eligible), F("EndTime", 'e', "END_TIME", 0, end), F("ExcNodes", 'x', "EXC_NODES", S, exc_nodes),
     F("Exclusive", 0, "EXCLUSIVE", S, oversubscribe), F("exit_code", 0, "EXIT_CODE", 0, exit_code), F("Feature", 'f', "FEATURES", S, features),
-    F("Gres", 'b', "TRES_PER_NODE", S, tres_node), F("GroupId", 'G', "GROUP", 0, gid), F("GroupName", 'g', "GROUP", T, group), F("HetJobId", 0, "HET_JOB_ID", 0, na),
-    F("HetJobIdSet", 0, "HET_JOB_ID_SET", 0, na), F("HetJobOffset", 0, "HET_JOB_OFFSET", 0, na), F("JobArrayId", 'i', "JOBID", B, job_array_id), F("JobId", 'A', "JOBID", B, job_id),
+    F("Gres", 'b', "TRES_PER_NODE", S, tres_node), F("GroupId", 'G', "GROUP", 0, gid), F("GroupName", 'g', "GROUP", T, group), F("HetJobId", 0, "HET_JOB_ID", 0, het_id),
+    F("HetJobIdSet", 0, "HET_JOB_ID_SET", 0, het_set), F("HetJobOffset", 0, "HET_JOB_OFFSET", 0, het_offset), F("JobArrayId", 'i', "JOBID", B, job_array_id), F("JobId", 'A', "JOBID", B, job_id),
     F("LastSchedEval", 0, "LAST_SCHED_EVAL", 0, last_sched), F("Licenses", 'W', "LICENSES", S, licenses), F("LicensesAlloc", 0, "LICENSES_ALLOC", 0, null),
     F("MaxCPUs", 0, "MAX_CPUS", 0, num_cpus), F("MaxNodes", 0, "MAX_NODES", 0, max_nodes), F("mem-per-tres", 0, "MEM_PER_TRES", S, mem_per_tres), F("MCSLabel", 0, "MCSLABEL", 0, null),
     F("MinCPUs", 'c', "MIN_CPUS", S, min_cpus), F("MinMemory", 'm', "MIN_MEMORY", S, min_memory), F("MinTime", 0, "TIME_MIN", S, min_time), F("MinTmpDisk", 'd', "MIN_TMP_DISK", S, tmp),
     F("Name", 'j', "NAME", 0, name), F("Network", 0, "NETWORK", S, network), F("Nice", 'y', "NICE", S, nice), F("NodeList", 'N', "NODELIST", 0, node_list),
     F("NTPerCore", 0, "NTASKS_PER_CORE", S, per_core), F("NTPerNode", 0, "NTASKS_PER_NODE", S, per_node), F("NTPerSocket", 0, "NTASKS_PER_SOCKET", S, per_socket), F("NTPerBoard", 0, "NTASKS_PER_BOARD", 0, zero),
     F("NumCPUs", 'C', "CPUS", 0, num_cpus), F("NumNodes", 'D', "NODES", 0, num_nodes), F("NumTasks", 0, "TASKS", 0, num_tasks), F("Origin", 0, "ORIGIN", 0, not_here), F("OriginRaw", 0, "ORIGIN_RAW", 0, not_here),
-    F("OverSubscribe", 'h', "OVER_SUBSCRIBE", S, oversubscribe), F("Shared", 0, "OVER_SUBSCRIBE", S, oversubscribe), F("PackJobId", 0, "HET_JOB_ID", 0, na), F("PackJobIdSet", 0, "HET_JOB_ID_SET", 0, na),
-    F("PackJobOffset", 0, "HET_JOB_OFFSET", 0, na), F("Partition", 'P', "PARTITION", B, partition), F("PendingTime", 0, "PENDING_TIME", 0, pending), F("PreemptTime", 0, "PREEMPT_TIME", 0, preempt),
+    F("OverSubscribe", 'h', "OVER_SUBSCRIBE", S, oversubscribe), F("Shared", 0, "OVER_SUBSCRIBE", S, oversubscribe), F("PackJobId", 0, "HET_JOB_ID", 0, het_id), F("PackJobIdSet", 0, "HET_JOB_ID_SET", 0, het_set),
+    F("PackJobOffset", 0, "HET_JOB_OFFSET", 0, het_offset), F("Partition", 'P', "PARTITION", B, partition), F("PendingTime", 0, "PENDING_TIME", 0, pending), F("PreemptTime", 0, "PREEMPT_TIME", 0, preempt),
     F("Prefer", 0, "PREFER", S, prefer), F("Priority", 'p', "PRIORITY", B, priority), F("PriorityLong", 'Q', "PRIORITY", B, priority_long), F("Profile", 0, "PROFILE", 0, profile),
     F("QOS", 'q', "QOS", S, qos), F("Reason", 'r', "REASON", 0, reason), F("ReasonList", 'R', "NODELIST(REASON)", T, reason_list), F("Reboot", 0, "REBOOT", 0, zero),
     F("ReqNodes", 'n', "REQ_NODES", S, req_nodes), F("ReqSwitch", 0, "REQ_SWITCH", S, req_switch), F("Requeue", 0, "REQUEUE", S, requeue), F("Reservation", 'v', "RESERVATION", S, reservation),

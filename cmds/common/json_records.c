@@ -139,6 +139,7 @@ void json_job(struct json_writer *w, const Wire__JobInfo *j, const char *cluster
     static const char *const absent[] = { "batch_features", "burst_buffer", "burst_buffer_state", "cluster_features", "container", "container_id", "cron", "extra", "federation_origin",
         "federation_siblings_active", "federation_siblings_viable", "mcs_label", "memory_per_tres", "selinux_context", "system_comment" };
     const Wire__JobSpec *s = j->spec ? j->spec : &none;
+    char het_set[32];
 
     json_open(w, NULL, '{');
     json_number(w, "job_id", j->job_id);
@@ -177,9 +178,10 @@ void json_job(struct json_writer *w, const Wire__JobInfo *j, const char *cluster
     words(w, "gres_detail", j->gres_alloc, ",");
     json_number(w, "group_id", j->gid);
     json_text(w, "group_name", j->group);
-    json_optional(w, "het_job_id", true, false, 0);
-    json_text(w, "het_job_id_set", "");
-    json_optional(w, "het_job_offset", false, false, 0);
+    json_optional(w, "het_job_id", true, false, j->het_job_id);
+    snprintf(het_set, sizeof het_set, "%u-%u", j->het_job_id, j->het_job_id + j->het_count - 1);
+    json_text(w, "het_job_id_set", j->het_job_id ? het_set : "");
+    json_optional(w, "het_job_offset", j->het_job_id != 0, false, j->het_offset);
     json_bool(w, "hold", j->state == JOB_PENDING && j->reason && !strncmp(j->reason, "JobHeld", 7));
     job_resources(w, j);
     when(w, "last_sched_evaluation", j->last_sched_wall_s);

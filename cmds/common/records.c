@@ -119,6 +119,10 @@ static void job_reason(struct record *r, const Wire__JobInfo *j)
 static void job_head(struct record *r, const Wire__JobInfo *j, const Wire__JobSpec *s)
 {
     record_pair(r, "JobId", "%u", j->job_id);
+    if (j->het_job_id) {
+        record_pair(r, "HetJobId", "%u", j->het_job_id);
+        record_pair(r, "HetJobOffset", "%u", j->het_offset);
+    }
     if (j->array_job_id || (j->array_tasks && *j->array_tasks)) {
         record_pair(r, "ArrayJobId", "%u", j->array_job_id ? j->array_job_id : j->job_id);
         if (j->array_tasks && *j->array_tasks) {
@@ -136,6 +140,10 @@ static void job_head(struct record *r, const Wire__JobInfo *j, const Wire__JobSp
     }
     record_pair(r, "JobName", "%s", s->name ? s->name : "");
     record_line(r);
+    if (j->het_job_id) {
+        record_pair(r, "HetJobIdSet", "%u-%u", j->het_job_id, j->het_job_id + j->het_count - 1);
+        record_line(r);
+    }
     record_pair(r, "UserId", "%s(%u)", j->user && *j->user ? j->user : "", j->uid);
     record_pair(r, "GroupId", "%s(%u)", j->group && *j->group ? j->group : "", j->gid);
     record_pair(r, "MCS_label", "N/A");

@@ -47,6 +47,7 @@ struct request {
     const char    *mpi, *cpu_bind, *mem_bind, *prolog, *epilog, *task_prolog, *task_epilog;
     const char    *nodes_written;                   /* -w with its order and repetitions */
     bool           multi_prog;
+    const char    *het_group;                       /* --het-group: components of the job that the step runs over */
     int            immediate_s;                     /* -1: not asked */
 
     /* of a terminal (srun --pty, salloc) */

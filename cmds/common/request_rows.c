@@ -605,6 +605,7 @@ TAKE(get_user_env)
 TAKE_TEXT(prolog, prolog)
 TAKE_TEXT(epilog, epilog)
 TAKE(task_prolog) { R->task_prolog = request_path(R, value); return 0; }
+TAKE(het_group) { R->het_group = value; return 0; }
 TAKE(task_epilog) { R->task_epilog = request_path(R, value); return 0; }
 
 TAKE(propagate)
@@ -867,6 +868,8 @@ static const struct request_row rows[] = {
     ROW(S, "quit-on-interrupt", 0, NONE, NULL, NULL, NULL, take_quit_on_interrupt, "one Ctrl-C ends the step"),
     ROW(S, "preserve-env", 'E', NONE, NULL, NULL, NULL, take_preserve_env, "SLURM_NNODES and SLURM_NTASKS of the job stay in the tasks' environment"),
     ROW(S, "pty", 0, NONE, NULL, NULL, NULL, take_pty, "task 0 gets a terminal, this one; the others have no input and output"),
+    ROW(S, "het-group", 0, VALUE, "LIST", NULL, NULL, take_het_group, "components of a heterogeneous job: 0, or 0,2-4; the default is the first"),
+    ROW(S, "pack-group", 0, VALUE, NULL, NULL, NULL, take_het_group, NULL),
     ROW(S, "relative", 'r', VALUE, "N", NULL, NULL, take_relative, "from node N of the allocation on"),
     ROW(S, "task-epilog", 0, VALUE, "PROGRAM", NULL, "SLURM_TASK_EPILOG", take_task_epilog, "run after each task, as its user"),
     ROW(S, "task-prolog", 0, VALUE, "PROGRAM", NULL, "SLURM_TASK_PROLOG", take_task_prolog, "run before each task, as its user; it may set variables"),
@@ -888,8 +891,8 @@ static const struct { unsigned who; const char *command, *usage, *refused, *lett
       "Submits a job script; lines \"#SBATCH OPTIONS\" at its head are options too.\n", REFUSED_ALL "batch external", "S",
       REFUSED_TWINS("SBATCH_") "SBATCH_BATCH=batch SBATCH_BURST_BUFFER=bb SBATCH_CONTAINER=container" },
     { S, "srun", "Usage: srun [OPTIONS] PROGRAM [ARGUMENTS ...]\nRuns tasks: a step of the job it is called in, else in an allocation of its own.\n",
-      REFUSED_ALL "accel-bind async bcast bcast-exclude compress debugger-test external-launcher het-group ignore-signals msg-timeout "
-      "no-allocate pack-group parsable send-libs slurmd-debug treewidth wait-for-children x11", "SZ",
+      REFUSED_ALL "accel-bind async bcast bcast-exclude compress debugger-test external-launcher ignore-signals msg-timeout "
+      "no-allocate parsable send-libs slurmd-debug treewidth wait-for-children x11", "SZ",
       REFUSED_TWINS("SLURM_") "SLURM_BCAST=bcast SLURM_BURST_BUFFER=bb SLURM_COMPRESS=compress SLURM_CPU_FREQ_REQ=cpu-freq "
       "SLURM_RESV_PORTS=resv-ports SLURM_SEND_LIBS=send-libs "
       "SRUN_CONTAINER=container" },

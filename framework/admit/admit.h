@@ -20,6 +20,7 @@ struct facts {
     int64_t wall_ms;                    /* now */
     bool    is_local;
     const char *never;                  /* the select plugin's sentence when an empty cluster could not hold it; NULL: it can */
+    const char *const *het_never;       /* the same of further components; NULL: not asked */
 };
 enum rank { RANK_NONE, RANK_USER, RANK_OPERATOR, RANK_ADMIN };
 

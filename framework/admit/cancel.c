@@ -20,6 +20,7 @@ struct canceller {
     const struct asker *asker;
     Wire__JobsRequest filter;
     bool     has_filter, signal_only;
+    bool     het_alone;             /* "12+0": one component is named, not the job */
     struct arena *arena;
     struct admitted *out;
     Wire__DoneReply *reply;
@@ -73,6 +74,7 @@ static void add(struct canceller *c, uint32_t job_id, const char *tasks, bool ha
     o->has_finish = o->finish = r->finish;
     o->has_status = r->has_status;
     o->status = r->status;
+    o->has_het_alone = o->het_alone = c->het_alone;
     op_add(c->out, c->arena, op);
 }
 
@@ -145,6 +147,25 @@ static unsigned add_narrowed(struct canceller *c, uint32_t array_id, const struc
     return n;
 }
 
+/* A step of a heterogeneous job: in each component that it runs over. */
+static bool add_het_step(struct canceller *c, const struct job *leader, uint32_t step_id)
+{
+    bool any = false;
+
+    for (uint32_t k = 0; k < leader->het_count; k++) {
+        const struct job *part = het_part(c->s, leader, k);
+        const struct step *st = part ? part->steps : NULL;
+
+        while (st && st->step_id != step_id)
+            st = st->next;
+        if (!st || st->state != JOB_RUNNING)
+            continue;
+        c->het_alone = any = true;
+        add(c, part->job_id, NULL, true, step_id);
+    }
+    return any;
+}
+
 static void cancel_id(struct canceller *c, const char *id)
 {
     struct bitmap tasks = { 0 };
@@ -161,7 +182,12 @@ static void cancel_id(struct canceller *c, const char *id)
         answer(c, job_id, SPUR_EINVAL, err.text[0] ? err.text : "Invalid job id specified", NULL);
         goto out;
     }
-    j = state_job(c->s, job_id);
+    c->het_alone = strchr(text, '+') != NULL;
+    j = c->het_alone ? het_named(c->s, text) : state_job(c->s, job_id);
+    if (j && j->het_offset && !c->het_alone && config_has_word(c->s->config, CONF_SchedulerParameters, "whole_hetjob"))
+        j = het_leader(c->s, j);
+    if (j && j->het_job_id)
+        job_id = j->job_id;
     if (has_tasks && bitmap_count(&tasks) == 1 && state_array_task(c->s, job_id, (uint32_t)bitmap_first(&tasks)))
         j = state_array_task(c->s, job_id, (uint32_t)bitmap_first(&tasks));
     if (!j || !admit_sees_job(c->s, j, c->asker->who, c->asker->rank)) {
@@ -186,6 +212,10 @@ static void cancel_id(struct canceller *c, const char *id)
     } else if (dot) {
         const struct step *st = j->steps;
 
+        if (j->het_count && !j->het_offset && !c->het_alone && step_id < STEP_INTERACTIVE && add_het_step(c, j, step_id)) {
+            answer(c, job_id, 0, NULL, id);
+            goto out;
+        }
         if (step_id == STEP_BATCH && j->is_batch) {     /* it has no row of its own: the batch shell is what is meant */
             add(c, j->job_id, NULL, true, step_id);
             goto out;
@@ -210,6 +240,7 @@ static void cancel_id(struct canceller *c, const char *id)
     }
     answer(c, job_id, 0, NULL, id);
 out:
+    c->het_alone = false;
     bitmap_fini(&tasks);
     free(text);
 }
@@ -250,6 +281,8 @@ int admit_cancel(struct state *s, const Wire__CancelRequest *r, const struct spu
     for (size_t i = 0; (j = table_next(&s->jobs, &i)); ) {
         if (job_state_is_end(j->state) || !may(&c, j) || !can_be_signalled(&c, j) || !admit_matches(s, j, &c.filter))
             continue;
+        if (j->het_offset && (j->state == JOB_PENDING || admit_matches(s, het_leader(s, j), &c.filter)))
+            continue;       /* ends with its first component */
         if (r->n_wckeys) {
             Wire__JobSpec *spec = job_spec(j, a);
             bool match = false;

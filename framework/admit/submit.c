@@ -117,6 +117,32 @@ static uint32_t task_count(const struct state *s, const Wire__JobSpec *spec)
     return n;
 }
 
+/* A component from the second on: what is the whole job's stands in the first. */
+static int admit_part(struct state *s, const Wire__JobSpec *first, Wire__JobSpec *spec, const char *never, const struct asker *asker, struct arena *a, struct admitted *out,
+                      struct spur_error *err)
+{
+    struct facts facts = *asker->facts;
+    struct asker alone = *asker;
+    int rc;
+
+    facts.never = never;
+    alone.facts = &facts;
+    spec->has_is_batch = true;
+    spec->is_batch = spec->has_script_hash = spec->has_env_hash = false;
+    if ((spec->array && *spec->array) || (first->array && *first->array))
+        return deny(out, err, REFUSE_ARRAY, "arrays of heterogeneous jobs are not supported");
+    if (word_eq(spec->exclusive, "topo") || word_eq(first->exclusive, "topo"))
+        return deny(out, err, REFUSE_NOT_SUPPORTED, "--exclusive=topo is not for heterogeneous jobs");
+    if (spec->dependency && strstr(spec->dependency, "singleton") && (!first->dependency || strcmp(spec->dependency, first->dependency)))
+        return deny(out, err, REFUSE_DEPENDENCY, "singleton is for the first component of a heterogeneous job");
+    if ((rc = fill_partition(s, spec, a, out, err)) < 0)
+        return rc;
+    fill(s, spec, a, &alone);
+    if ((rc = check_spec(s, spec, NULL, &alone, a, out, err)) < 0)
+        return rc;
+    return check_dependency(s, spec->dependency, 0, out, err);
+}
+
 int admit_submit(struct state *s, const Wire__SubmitRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err)
 {
     struct asker asker = { .who = who, .facts = f, .rank = admit_rank(s, who), .uid = who->uid };
@@ -125,6 +151,7 @@ int admit_submit(struct state *s, const Wire__SubmitRequest *r, const struct spu
     Wire__OpSubmit *o;
     Wire__Op *op;
     uint32_t tasks;
+    Wire__JobSpec **parts;
     int rc;
 
     if (who->role != SPUR_ROLE_USER || who->uid == UINT32_MAX)
@@ -140,7 +167,15 @@ int admit_submit(struct state *s, const Wire__SubmitRequest *r, const struct spu
         return rc;
     if (spec->is_batch && !spec->work_dir)
         return deny(out, err, REFUSE_BAD_REQUEST, "a batch job needs a work directory");
-    tasks = task_count(s, spec);
+    if (r->n_het >= HET_MAX)
+        return deny(out, err, REFUSE_BAD_REQUEST, "a heterogeneous job of %zu components, the limit is %u", r->n_het + 1, HET_MAX);
+    parts = arena_alloc(a, (r->n_het + 1) * sizeof *parts);
+    for (size_t i = 0; i < r->n_het; i++) {
+        parts[i] = arena_copy_bytes(a, r->het[i], sizeof **parts);
+        if ((rc = admit_part(s, spec, parts[i], f->het_never ? f->het_never[i] : NULL, &asker, a, out, err)) < 0)
+            return spur_context(err, "component %zu", i + 1);
+    }
+    tasks = r->n_het ? (uint32_t)r->n_het + 1 : task_count(s, spec);
     if (most > 0 && (uint64_t)table_count(&s->jobs) + tasks > (uint64_t)most)
         return deny(out, err, REFUSE_TOO_MANY_JOBS, "%zu jobs are known and %u more would be over MaxJobCount=%lld", table_count(&s->jobs), tasks, (long long)most);
 
@@ -148,6 +183,8 @@ int admit_submit(struct state *s, const Wire__SubmitRequest *r, const struct spu
     op->submit = o = arena_alloc(a, sizeof *o);
     wire__op_submit__init(o);
     o->spec = spec;
+    o->het = parts;
+    o->n_het = r->n_het;
     o->uid = who->uid;
     o->gid = who->gid;
     o->user = arena_copy(a, f->user);

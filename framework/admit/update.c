@@ -21,6 +21,7 @@ struct updater {
     struct arena *arena;
     struct admitted *out;
     struct spur_error *err;
+    bool het_alone;             /* "12+0": one component is named, not the job */
     Wire__KeyValue **set;       /* as the log shall have it: points in time are Unix seconds */
 };
 
@@ -250,6 +251,12 @@ static int update_job(struct updater *u, const struct job *j, uint32_t job_id, c
         return deny(u->out, u->err, REFUSE_DENIED, "job %u is another user's", job_id);
     if ((rc = check_verb(u, j)) < 0)
         return rc;
+    for (uint32_t k = 1; k < j->het_count && !j->het_offset && !u->het_alone; k++) {
+        const struct job *part = het_part(u->s, j, k);
+
+        if (part && u->r->verb == WIRE__JOB_UPDATE_REQUEST__VERB__SET && (rc = check_verb(u, part)) < 0)
+            return spur_context(u->err, "component %u", k);
+    }
     op = op_new(u->arena, u->asker, u->r->token, u->r->has_token, u->r->token_wall_ms);
     op->update = o = arena_alloc(u->arena, sizeof *o);
     wire__op_update__init(o);
@@ -260,6 +267,7 @@ static int update_job(struct updater *u, const struct job *j, uint32_t job_id, c
     o->n_set = u->r->n_set;
     o->has_by_admin = true;
     o->by_admin = u->asker->rank >= RANK_OPERATOR;
+    o->has_het_alone = o->het_alone = u->het_alone;
     op_add(u->out, u->arena, op);
     return 0;
 }
@@ -280,7 +288,13 @@ static int update_id(struct updater *u, const char *id)
         rc = deny(u->out, u->err, REFUSE_JOB_UNKNOWN, "%.60s", id);
         goto out;
     }
-    j = state_job(u->s, job_id);
+    u->het_alone = strchr(id, '+') != NULL;
+    j = u->het_alone ? het_named(u->s, id) : state_job(u->s, job_id);
+    if (j && j->het_offset && !u->het_alone && config_has_word(u->s->config, CONF_SchedulerParameters, "whole_hetjob") &&
+        (u->r->verb == WIRE__JOB_UPDATE_REQUEST__VERB__HOLD || u->r->verb == WIRE__JOB_UPDATE_REQUEST__VERB__UHOLD || u->r->verb == WIRE__JOB_UPDATE_REQUEST__VERB__RELEASE))
+        j = het_leader(u->s, j);
+    if (j && j->het_job_id)
+        job_id = j->job_id;
     if (has_tasks && bitmap_count(&tasks) == 1 && state_array_task(u->s, job_id, (uint32_t)bitmap_first(&tasks)))
         j = state_array_task(u->s, job_id, (uint32_t)bitmap_first(&tasks));
     if (!j || !admit_sees_job(u->s, j, u->asker->who, u->asker->rank)) {
@@ -346,6 +360,8 @@ int admit_job_update(struct state *s, const Wire__JobUpdateRequest *r, const str
             continue;
         if (j->array_job_id && j->array_job_id != j->job_id && state_job(s, j->array_job_id))
             continue;       /* comes with its array */
+        if (j->het_offset && het_leader(s, j)->name && !strcmp(het_leader(s, j)->name, r->job_name))
+            continue;
         if ((rc = update_job(&u, j, j->job_id, NULL)) < 0)
             return rc;
         n++;

@@ -165,7 +165,7 @@ static bool is_stale(const char *var)
     for (size_t i = 0; i < sizeof stale_names / sizeof *stale_names; i++) {
         size_t n = strlen(stale_names[i]);
 
-        if (!strncmp(var, stale_names[i], n) && var[n] == '=')
+        if (!strncmp(var, stale_names[i], n) && (var[n] == '=' || !strncmp(var + n, "_HET_GROUP_", 11)))
             return true;
     }
     return false;
@@ -196,6 +196,11 @@ const Wire__NodeAlloc *order_alloc(const Wire__StepOrder *order)
 
 static const Wire__StepNode *step_row(const Wire__StepOrder *order, uint32_t *rank)
 {
+    if (order->launch->has_step_row && order->launch->step_row < order->launch->n_step_nodes) {     /* of two components of a job a node may have part in both */
+        if (rank)
+            *rank = order->launch->step_row;
+        return order->launch->step_nodes[order->launch->step_row];
+    }
     for (size_t i = 0; i < order->launch->n_step_nodes; i++)
         if (!strcmp(order->launch->step_nodes[i]->name, order->node)) {
             if (rank)
@@ -659,6 +664,8 @@ void environment_job(struct environment *e, const Wire__StepOrder *order)
         mask_text(mask, false, &text);
         set_text(e, "SLURM_STEP_GPUS", text.text);
     }
+    for (size_t i = 0; i < order->launch->n_het_env; i++)      /* last: the job is the heterogeneous one, whichever component this is */
+        environment_set(e, order->launch->het_env[i]->key, order->launch->het_env[i]->value ? order->launch->het_env[i]->value : "");
     for (size_t i = 0; i < order->n_env; i++)
         environment_set(e, order->env[i]->key, order->env[i]->value ? order->env[i]->value : "");
     str_fini(&text);

@@ -221,7 +221,12 @@ void nodes_leave(struct ctl *c);                /* this controller leads no more
 
 /* fabric.c: what the switch plugin allots to jobs. */
 void fabric_allot(struct ctl *c, struct decisions *d, struct arena *a);     /* starts that get nothing are taken out of the decisions */
-void fabric_refused(struct ctl *c, uint32_t job_id, const char *hex);       /* the start was not taken after all */
+/* het.c: steps over several components of a heterogeneous job, and the variables of its components. */
+void het_step_join(struct admitted *adm, struct arena *a);                  /* one operation of those that were admitted, one a component */
+uint32_t het_step_parts(const struct ctl *c, const struct job *j, const struct step *st);      /* components it runs over; 0: no step of several */
+const struct step *het_step_part(const struct ctl *c, const struct step *st, uint32_t k, const struct job **job);      /* NULL: it is not there any more */
+void het_launch(const struct ctl *c, const struct job *j, const struct step *st, Wire__Launch *l, struct arena *a);    /* fills het_env */
+void fabric_refused(struct ctl *c, const Wire__Op *op);       /* the start was not taken after all */
 void fabric_started(struct ctl *c, const struct job *j);
 void fabric_gone(struct ctl *c, uint32_t job_id);
 void fabric_lead(struct ctl *c);

@@ -112,6 +112,7 @@ static void step_created(struct ctl *c, void *arg, const struct op_result *resul
     const struct step *s;
     struct hostlist *names;
     struct str nodes, tasks;
+    uint32_t count;
 
     if (!results || n == 0) {
         request_dropped(c, r, err);
@@ -133,17 +134,25 @@ static void step_created(struct ctl *c, void *arg, const struct op_result *resul
     str_init(&nodes);
     str_init(&tasks);
     names = hostlist_create();
-    for (uint32_t i = 0; i < s->alloc_count; i++) {
-        hostlist_add(names, s->allocs[i].node < c->state->node_count ? c->state->nodes[s->allocs[i].node].conf->name : "?");
-        str_addf(&tasks, "%s%u", i ? "," : "", s->allocs[i].tasks);
+    count = het_step_parts(c, j, s) ? het_step_parts(c, j, s) : 1;
+    reply.part_nodes = arena_alloc(&r->arena, count * sizeof *reply.part_nodes);
+    for (uint32_t k = 0; k < count; k++) {
+        const struct step *part = count > 1 ? het_step_part(c, s, k, NULL) : s;
+
+        for (uint32_t i = 0; part && i < part->alloc_count; i++) {
+            hostlist_add(names, part->allocs[i].node < c->state->node_count ? c->state->nodes[part->allocs[i].node].conf->name : "?");
+            str_addf(&tasks, "%s%u", tasks.len ? "," : "", part->allocs[i].tasks);
+        }
+        reply.part_nodes[k] = part ? part->alloc_count : 0;
+        reply.ntasks += part ? part->ntasks : 0;
     }
+    reply.n_part_nodes = count > 1 ? count : 0;
     hostlist_print(names, &nodes);
     reply.step_id = s->step_id;
     reply.nodes = nodes.text;
     reply.tasks_per_node = tasks.text;
     reply.has_ntasks = reply.has_attempt = reply.has_job_id = reply.has_index = 1;
     reply.index = c->state->index;
-    reply.ntasks = s->ntasks;
     reply.has_kill_on_bad_exit = reply.kill_on_bad_exit = config_number(c->state->config, CONF_KillOnBadExit) == 1;
     reply.wait_s = (uint32_t)config_number(c->state->config, CONF_WaitTime);
     reply.has_wait_s = reply.wait_s > 0;
@@ -266,6 +275,7 @@ static void submit_named(struct ctl *c, void *arg, const struct named *n)
     struct admitted adm = { 0 };
     struct proposal_blobs blobs = { 0 };
     struct spur_error err = { 0 };
+    const char **het_never;
 
     for (size_t i = 0; i < m->n_blobs; i++) {
         uint8_t hash[32];
@@ -278,6 +288,10 @@ static void submit_named(struct ctl *c, void *arg, const struct named *n)
         }
     }
     facts.never = request_never(c, r, m->spec);
+    het_never = arena_alloc(&r->arena, (m->n_het + 1) * sizeof *het_never);
+    for (size_t i = 0; i < m->n_het; i++)
+        het_never[i] = request_never(c, r, m->het[i]);
+    facts.het_never = het_never;
     if (admit_submit(c->state, m, &r->who, &facts, &r->arena, &adm, &err) < 0) {
         request_refuse(c, r, &err, adm.slurm_errno);
         return;
@@ -317,6 +331,11 @@ static void test_named(struct ctl *c, void *arg, const struct named *n)
     const Wire__JobSpec *spec;
     int64_t start;
 
+    if (m->n_het) {
+        spur_fail(&err, SPUR_EUNSUPPORTED, "--test-only is not supported yet for heterogeneous jobs");
+        request_refuse(c, r, &err, 2036);
+        return;
+    }
     facts.never = request_never(c, r, m->spec);
     if (admit_submit(c->state, m, &r->who, &facts, &r->arena, &adm, &err) < 0) {
         request_refuse(c, r, &err, adm.slurm_errno);
@@ -439,36 +458,43 @@ static void handle_step_create(struct ctl *c, struct request *r)
     struct admitted adm = { 0 };
     struct proposal_blobs blobs = { 0 };
     struct spur_error err = { 0 };
-    const struct job *j;
-    Wire__OpStep *op;
-    uint32_t ntasks = 0;
+    Wire__Blob *b = NULL;
 
-    if (admit_step(c->state, m, &r->who, &facts, &r->arena, &adm, &err) < 0 || !(j = state_job(c->state, m->job_id)) || adm.op_count == 0) {
-        request_refuse(c, r, &err, adm.slurm_errno);
-        return;
-    }
-    op = adm.ops[0]->step;
-    if (step_place(c->state, j, op->spec, &r->arena, &op->allocs, &op->n_allocs, &ntasks, &err) < 0) {
-        request_refuse(c, r, &err, err.code == SPUR_ELATER ? 2059 : 2014);
-        return;
-    }
-    op->spec->has_ntasks = 1;
-    op->spec->ntasks = ntasks;
     if (m->has_env) {
-        Wire__Blob *b = arena_alloc(&r->arena, sizeof *b);
-        Wire__Blob **row = arena_alloc(&r->arena, sizeof *row);
-
+        b = arena_alloc(&r->arena, sizeof *b);
         wire__blob__init(b);
         b->data = m->env;
         b->hash.len = 32;
         b->hash.data = arena_alloc(&r->arena, 32);
         crypto_generichash(b->hash.data, 32, m->env.data, m->env.len, NULL, 0);
-        *row = b;
-        blobs.blobs = row;
-        blobs.count = 1;
-        op->has_env_hash = 1;
-        op->env_hash = b->hash;
+        blobs.blobs = arena_alloc(&r->arena, sizeof *blobs.blobs);
+        blobs.blobs[blobs.count++] = b;
     }
+    for (size_t i = 0; i <= m->n_het; i++) {        /* one, or several components of a heterogeneous job */
+        Wire__StepRequest part = *m;
+        const struct job *j;
+        Wire__OpStep *op;
+        uint32_t ntasks = 0;
+
+        part.job_id = i ? m->het[i - 1]->job_id : m->job_id;
+        part.spec = i ? m->het[i - 1]->spec : m->spec;
+        if (admit_step(c->state, &part, &r->who, &facts, &r->arena, &adm, &err) < 0 || !(j = state_job(c->state, part.job_id)) || adm.op_count != i + 1) {
+            request_refuse(c, r, &err, adm.slurm_errno);
+            return;
+        }
+        op = adm.ops[i]->step;
+        if (step_place(c->state, j, op->spec, &r->arena, &op->allocs, &op->n_allocs, &ntasks, &err) < 0) {
+            request_refuse(c, r, &err, err.code == SPUR_ELATER ? 2059 : 2014);
+            return;
+        }
+        op->spec->has_ntasks = 1;
+        op->spec->ntasks = ntasks;
+        op->has_env_hash = b != NULL;
+        if (b)
+            op->env_hash = b->hash;
+    }
+    if (m->n_het)
+        het_step_join(&adm, &r->arena);
     request_propose(c, r, &adm, &blobs, step_created);
 }
 

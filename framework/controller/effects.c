@@ -82,6 +82,42 @@ static void effect_task_ids(Wire__Launch *l, const Wire__StepSpec *spec, struct 
     }
 }
 
+static void effect_step_nodes(const struct ctl *c, Wire__Launch *l, const struct node_alloc *allocs, uint32_t n, struct arena *a);
+
+/* Over several components: their nodes one component after the other, with ranks that count on. Each deals its tasks as its own options say. */
+static void effect_het_nodes(const struct ctl *c, Wire__Launch *l, const struct job *j, const struct step *st, uint32_t rank, struct arena *a)
+{
+    uint32_t count = het_step_parts(c, j, st), rows = 0, tasks = 0;
+
+    for (uint32_t k = 0; k < count; k++)
+        rows += het_step_part(c, st, k, NULL) ? het_step_part(c, st, k, NULL)->alloc_count : 0;
+    l->step_nodes = arena_alloc(a, (rows + 1) * sizeof *l->step_nodes);
+    l->n_step_nodes = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        const struct job *owner = NULL;
+        const struct step *part = het_step_part(c, st, k, &owner);
+        Wire__Launch own = WIRE__LAUNCH__INIT;
+
+        if (!part)
+            continue;
+        if (owner == j) {
+            l->has_step_row = true;
+            l->step_row = (uint32_t)l->n_step_nodes + rank;
+        }
+        effect_step_nodes(c, &own, part->allocs, part->alloc_count, a);
+        effect_task_ids(&own, part->spec, a);
+        for (size_t i = 0; i < own.n_step_nodes; i++) {
+            Wire__StepNode *row = own.step_nodes[i];
+
+            row->first_task += tasks;
+            for (size_t t = 0; t < row->n_task_ids; t++)
+                row->task_ids[t] += tasks;
+            l->step_nodes[l->n_step_nodes++] = row;
+        }
+        tasks += part->ntasks;
+    }
+}
+
 static void effect_step_nodes(const struct ctl *c, Wire__Launch *l, const struct node_alloc *allocs, uint32_t n, struct arena *a)
 {
     uint32_t task = 0;
@@ -147,8 +183,14 @@ static void effect_send(struct ctl *c, const struct job *j, const struct step *s
         l.env.data = (uint8_t *)(uintptr_t)blobs_get(c, st ? st->env_hash : j->env_hash, &l.env.len);
         l.has_env = l.env.data != NULL;
     }
-    effect_step_nodes(c, &l, allocs, count, &a);
-    effect_task_ids(&l, l.step, &a);
+    if (st && het_step_parts(c, j, st)) {
+        effect_het_nodes(c, &l, j, st, rank, &a);
+    } else {
+        effect_step_nodes(c, &l, allocs, count, &a);
+        effect_task_ids(&l, l.step, &a);
+    }
+    if (j->het_job_id)
+        het_launch(c, j, st, &l, &a);
 
     cred.cluster = (char *)(uintptr_t)config_text(c->state->config, CONF_ClusterName);
     cred.job_id = j->job_id;
@@ -367,6 +409,8 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
                 effect_start(c, j);
             }
             waits_event(c, e->job_id);
+            if (j && j->het_offset)
+                waits_event(c, j->het_job_id);
             break;
         case EV_STEP_CREATED:
             effect_step(c, e);

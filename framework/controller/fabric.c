@@ -77,8 +77,14 @@ void fabric_allot(struct ctl *c, struct decisions *d, struct arena *a)
         return;
     for (size_t i = 0; i < d->op_count; i++) {
         Wire__OpStart *o = d->ops[i]->start;
+        Wire__OpHetStart *h = d->ops[i]->het_start;
+        size_t parts = h ? h->n_parts : o ? 1 : 0, had = 0;
 
-        if (o && start_allot(c, o, a, &err) < 0) {
+        while (had < parts && start_allot(c, h ? h->parts[had] : o, a, &err) == 0)
+            had++;
+        if (had < parts) {
+            for (o = h ? h->parts[0] : o; h && had--; )
+                fabric_release(c, h->parts[had]->job_id, 0, h->parts[had]->fabric);
             log_line(err.code == SPUR_ELATER ? SPUR_LOG_DEBUG : SPUR_LOG_ERROR, "job %u waits: %s", o->job_id, err.text);
             plan_refused(c->plan, c->state, o->job_id);
             continue;
@@ -88,9 +94,12 @@ void fabric_allot(struct ctl *c, struct decisions *d, struct arena *a)
     d->op_count = kept;
 }
 
-void fabric_refused(struct ctl *c, uint32_t job_id, const char *hex)
+void fabric_refused(struct ctl *c, const Wire__Op *op)
 {
-    fabric_release(c, job_id, 0, hex);
+    if (op->start)
+        fabric_release(c, op->start->job_id, 0, op->start->fabric);
+    for (size_t i = 0; op->het_start && i < op->het_start->n_parts; i++)
+        fabric_release(c, op->het_start->parts[i]->job_id, 0, op->het_start->parts[i]->fabric);
 }
 
 void fabric_started(struct ctl *c, const struct job *j)

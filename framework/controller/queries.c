@@ -93,6 +93,12 @@ static bool query_add_id(struct ctl *c, struct peer *p, struct query *q, uint32_
         if (admit_matches(c->state, j, r) && !query_hides(c, p, r, j))
             query_add(q, id);
     }
+    for (uint32_t k = 1; found && j->het_count && !j->het_offset && k < j->het_count; k++) {
+        const struct job *part = het_part(c->state, j, k);
+
+        if (part && admit_matches(c->state, part, r) && !query_hides(c, p, r, part))
+            query_add(q, part->job_id);
+    }
     if (j && j->array)
         for (uint32_t t = 0; t < j->array->task_job_count; t++) {
             uint32_t task = j->array->task_job[t];
@@ -133,7 +139,14 @@ static int query_jobs(struct ctl *c, struct peer *p, struct query *q, struct spu
             bitmap_fini(&tasks);
             return err->code;
         }
-        if (!has_tasks) {
+        if (strchr(r->id_texts[i], '+')) {
+            j = het_named(c->state, r->id_texts[i]);
+            if (j && admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank)) {
+                found++;
+                if (admit_matches(c->state, j, r))
+                    query_add(q, j->job_id);
+            }
+        } else if (!has_tasks) {
             found += query_add_id(c, p, q, id);
         } else {
             bool pending_added = false;
@@ -198,7 +211,7 @@ static bool step_matches(const Wire__StepsRequest *r, const struct job *j)
     bool wanted = !r->n_job_ids && !r->n_uids && !r->n_id_texts;
 
     for (size_t k = 0; k < r->n_job_ids; k++)
-        wanted |= r->job_ids[k] == j->job_id || r->job_ids[k] == j->array_job_id;
+        wanted |= r->job_ids[k] == j->job_id || r->job_ids[k] == j->array_job_id || r->job_ids[k] == j->het_job_id;
     for (size_t k = 0; k < r->n_uids; k++)
         wanted |= r->uids[k] == j->uid;
     return wanted;
@@ -222,7 +235,8 @@ static int query_steps(struct ctl *c, struct peer *p, struct query *q, struct sp
             return err->code;
         }
         for (size_t k = 0; (j = table_next(&c->state->jobs, &k)); ) {
-            bool is_it = has_tasks ? j->array_job_id == id && bitmap_test(&tasks, j->array_task_id) : j->job_id == id || j->array_job_id == id;
+            bool is_it = has_tasks ? j->array_job_id == id && bitmap_test(&tasks, j->array_task_id) : j->job_id == id || j->array_job_id == id ||
+                         (j->het_job_id == id && !strchr(r->id_texts[i], '+'));
 
             if (!is_it || !admit_sees_job(c->state, j, rpc_identity(p->conn), p->rank))
                 continue;

@@ -70,6 +70,18 @@ static void wait_answer(struct ctl *c, const struct wait *w, const struct job *j
     arena_fini(&a);
 }
 
+/* Of a heterogeneous job all components have to be ready. */
+static bool is_ready(const struct ctl *c, const struct job *j)
+{
+    for (uint32_t k = 1; j->state == JOB_RUNNING && !j->het_offset && k < j->het_count; k++) {
+        const struct job *part = het_part(c->state, j, k);
+
+        if (part && part->state == JOB_RUNNING && part->flags & JOB_FLAG_CONFIGURING)
+            return false;
+    }
+    return j->state != JOB_PENDING && !(j->state == JOB_RUNNING && j->flags & JOB_FLAG_CONFIGURING);
+}
+
 /* 1: answered. An array has ended when all its tasks have: no bit pending, none running. */
 static bool wait_try(struct ctl *c, const struct wait *w)
 {
@@ -83,7 +95,7 @@ static bool wait_try(struct ctl *c, const struct wait *w)
         return true;
     }
     if (w->until == WIRE__WAIT_REQUEST__UNTIL__STARTED)
-        is_due = j->state != JOB_PENDING && !(j->state == JOB_RUNNING && j->flags & JOB_FLAG_CONFIGURING);
+        is_due = is_ready(c, j);
     else if (j->array)
         is_due = bitmap_count(&j->array->ended) >= j->array->task_count;
     else

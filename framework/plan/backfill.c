@@ -21,6 +21,7 @@
 #include "plan/private.h"
 
 #define RESERVATIONS_MAX 64
+#define HOPELESS_MS 60000
 #define PROBES_MAX 64               /* moments tried behind the first that could do */
 
 struct candidate { struct entry *entry; uint32_t part; };
@@ -225,14 +226,23 @@ static void windows_rebuild(struct backfill *b, const struct state *s, uint32_t 
     }
 }
 
-static void reserve(struct slice *sl, struct job *j, int64_t start_s, int64_t length_s, const struct spur_view *view, const struct spur_placement *where)
+/* where: the place, NULL for a heterogeneous job, which has several. */
+static void reserve(struct slice *sl, struct job *j, int64_t start_s, int64_t length_s, const struct spur_view *view, const struct spur_placement *where, const struct het *h)
 {
     struct backfill *b = sl->p->backfill;
-    struct reservation r = { .start_s = start_s, .end_s = start_s + length_s, .allocs = allocs_of(view, where), .alloc_count = where->pick_count };
+    struct reservation r = { .start_s = start_s, .end_s = start_s + length_s, .allocs = where ? allocs_of(view, where) : NULL, .alloc_count = where ? where->pick_count : 0 };
     struct hostlist *nodes = hostlist_create();
     struct str text;
     uint32_t at = 0;
 
+    for (uint32_t i = 0; h && i < het_count(h); i++) {
+        struct node_alloc *more = allocs_of(view, het_where(h, i));
+
+        r.allocs = mem_grow(r.allocs, r.alloc_count + het_where(h, i)->pick_count + 1, sizeof *r.allocs);
+        memcpy(&r.allocs[r.alloc_count], more, het_where(h, i)->pick_count * sizeof *more);
+        r.alloc_count += het_where(h, i)->pick_count;
+        free(more);
+    }
     while (at < b->held_count && b->held[at].start_s <= r.start_s)
         at++;
     memmove(&b->held[at + 1], &b->held[at], (b->held_count - at) * sizeof *b->held);
@@ -243,8 +253,8 @@ static void reserve(struct slice *sl, struct job *j, int64_t start_s, int64_t le
     windows_rebuild(b, sl->s, at);
     slice_spend(sl, units_here(sl->s, UNITS_OVERLAY * 2 * (b->held_count - at)));
 
-    for (uint32_t i = 0; i < where->pick_count; i++)
-        hostlist_add(nodes, sl->s->nodes[spur_placement_pick(where, i)->node].conf->name);
+    for (uint32_t i = 0; i < r.alloc_count; i++)
+        hostlist_add(nodes, sl->s->nodes[r.allocs[i].node].conf->name);
     str_init(&text);
     hostlist_print(nodes, &text);
     free(j->sched_nodes);
@@ -255,7 +265,7 @@ static void reserve(struct slice *sl, struct job *j, int64_t start_s, int64_t le
 }
 
 /* One probe of the search. True: the search is over, with or without a reservation. */
-static bool search_step(struct slice *sl, struct job *j, struct wish *w, int64_t length_s)
+static bool search_step(struct slice *sl, struct job *j, struct wish *w, struct het *h, int64_t length_s)
 {
     struct backfill *b = sl->p->backfill;
     struct search *f = &b->search;
@@ -280,7 +290,7 @@ static bool search_step(struct slice *sl, struct job *j, struct wish *w, int64_t
         }
         o = view_at(b, sl->s, b->moments[mid], false);
         slice_spend(sl, units_here(sl->s, UNITS_OVERLAY));
-        fits = slice_place(sl, overlay_view(o), w, j->job_id, NULL, &where, &which, &err) == 0;
+        fits = (h ? het_place(sl, o, h, NULL, &err) : slice_place(sl, overlay_view(o), w, j->job_id, NULL, &where, &which, &err)) == 0;
         overlay_destroy(o);
         if (fits)
             f->high = mid;
@@ -291,16 +301,18 @@ static bool search_step(struct slice *sl, struct job *j, struct wish *w, int64_t
     if (f->low >= b->moment_count || b->moments[f->low] > b->now_s + sl->p->params.window_s || f->probes++ == PROBES_MAX) {
         /* Not within the window, even with everything ended: nodes are down, or the wait is long. */
         j->advice_start_wall_s = 0;
-        if (f->low >= b->moment_count || f->low == 0)
+        if (h && f->low >= b->moment_count && queue_find(&sl->p->queue, j->job_id))
+            queue_find(&sl->p->queue, j->job_id)->hopeless_until_ms = sl->now_ms + HOPELESS_MS;
+        if (w && (f->low >= b->moment_count || f->low == 0))
             slice_nodes_exist(sl, j, w, overlay_view(b->base));
         return true;
     }
     at_s = b->moments[f->low];
     o = view_from(b, sl->s, at_s, length_s);
     slice_spend(sl, units_here(sl->s, UNITS_OVERLAY));
-    fits = slice_place(sl, overlay_view(o), w, j->job_id, NULL, &where, &which, &err) == 0;
+    fits = (h ? het_place(sl, o, h, NULL, &err) : slice_place(sl, overlay_view(o), w, j->job_id, NULL, &where, &which, &err)) == 0;
     if (fits)
-        reserve(sl, j, at_s, length_s, overlay_view(o), where);
+        reserve(sl, j, at_s, length_s, overlay_view(o), where, h);
     else
         f->low++;
     overlay_destroy(o);
@@ -369,6 +381,7 @@ bool backfill_slice(struct slice *sl)
         struct spur_error err = { 0 };
         enum job_reason why = REASON_None;
         struct wish *w = NULL;
+        struct het *h = NULL;
         int64_t when, length_s;
         uint32_t task, i = 0;
         uint64_t key;
@@ -378,21 +391,28 @@ bool backfill_slice(struct slice *sl)
         if (p->params.max_job_start && b->starts >= p->params.max_job_start)
             return true;
         if (!j || e->flying || e->rest_until_ms > sl->now_ms || j->state != JOB_PENDING || !job_eligible(sl->s, j, sl->now_s, &why, &when) || !slice_task(sl, j, &task) ||
-            !(w = slice_wish(sl, e, j, part)) || slice_too_late(sl, e, j)) {
+            !(j->het_job_id ? (h = slice_het(sl, e, j, part)) != NULL : (w = slice_wish(sl, e, j, part)) != NULL) || slice_too_late(sl, e, j)) {
             b->search.active = false;
             b->next++;
             continue;
         }
-        length_s = (int64_t)limit_minutes(w->time_limit_min, part) * 60;
+        length_s = h ? het_length_s(h) : (int64_t)limit_minutes(w->time_limit_min, part) * 60;
         if (!b->search.active) {
             while (i < b->held_count && b->held[i].start_s < sl->now_s + length_s)
                 i++;
-            key = w->hash ^ (UINT64_C(0x9e3779b97f4a7c15) * (i + 1));
+            key = (h ? het_hash(h) : w->hash) ^ (UINT64_C(0x9e3779b97f4a7c15) * (i + 1));
             if (!failures_has(&b->failures, key)) {
-                int rc = slice_place(sl, overlay_view(b->window[i]), w, j->job_id, NULL, &where, &which, &err);
+                struct overlay *take = h ? overlay_copy(b->window[i]) : NULL;
+                int rc = h ? het_place(sl, take, h, NULL, &err) : slice_place(sl, overlay_view(b->window[i]), w, j->job_id, NULL, &where, &which, &err);
 
+                if (h)
+                    slice_spend(sl, units_here(sl->s, UNITS_OVERLAY));
+                overlay_destroy(take);
                 if (rc == 0) {
-                    slice_start(sl, e, j, task, part, where, which, w->time_limit_min, true);
+                    if (h)
+                        het_start(sl, e, h, true);
+                    else
+                        slice_start(sl, e, j, task, part, where, which, w->time_limit_min, true);
                     b->starts++;
                     if (!job_is_task_set(j))
                         b->next++;
@@ -412,7 +432,7 @@ bool backfill_slice(struct slice *sl)
                 continue;
             }
         }
-        if (search_step(sl, j, w, length_s)) {
+        if (search_step(sl, j, w, h, length_s)) {
             b->search.active = false;
             b->lane_held[c->part]++;        /* with or without one: a search is dear */
             b->next++;

@@ -315,7 +315,7 @@ bool slice_task(struct slice *sl, const struct job *j, uint32_t *task)
     return false;
 }
 
-static void add_op(struct slice *sl, Wire__Op *op)
+void slice_add_op(struct slice *sl, Wire__Op *op)
 {
     struct decisions *d = sl->out;
 
@@ -433,17 +433,14 @@ static void start_describe(struct slice *sl, const struct spur_view *view, const
         o->why = arena_copy(sl->arena, why);
 }
 
-void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task, const struct config_partition *part, const struct spur_placement *where,
-                 const struct spur_ask *ask, uint32_t limit_min, bool by_backfill)
+Wire__OpStart *slice_start_op(struct slice *sl, struct entry *e, struct job *j, uint32_t task, const struct config_partition *part, const struct spur_placement *where,
+                              const struct spur_ask *ask, uint32_t limit_min, bool by_backfill)
 {
     const struct spur_view *view = slice_view(sl);
     int64_t end_s = sl->now_s + (int64_t)limit_minutes(limit_min, part) * 60;
-    Wire__Op *op = arena_alloc(sl->arena, sizeof *op);
     Wire__OpStart *o = arena_alloc(sl->arena, sizeof *o);
 
-    wire__op__init(op);
     wire__op_start__init(o);
-    op->start = o;
     o->job_id = j->job_id;
     o->has_array_task_id = task != UINT32_MAX;
     o->array_task_id = task;
@@ -460,12 +457,22 @@ void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task
     o->config_version = sl->s->config_version;
     o->priority = e->rank;
     o->by_backfill = by_backfill;
-    add_op(sl, op);
     flight_add(sl->p, j, task, o, sl->s, end_s);
     sl->p->flights[sl->p->flight_count - 1].alone = sl->s->config->topology != TOPOLOGY_FLAT && spec_is_alone(sl->s, job_spec(j, sl->arena), part);
     if (sl->p->now)
         overlay_take(sl->p->now, where, ask);   /* else the next slice_view makes it, with this flight taken */
     backfill_taken(sl->p, view, where, ask, end_s);
+    return o;
+}
+
+void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task, const struct config_partition *part, const struct spur_placement *where,
+                 const struct spur_ask *ask, uint32_t limit_min, bool by_backfill)
+{
+    Wire__Op *op = arena_alloc(sl->arena, sizeof *op);
+
+    wire__op__init(op);
+    op->start = slice_start_op(sl, e, j, task, part, where, ask, limit_min, by_backfill);
+    slice_add_op(sl, op);
     if (!job_is_task_set(j))
         e->flying = true;
 }
@@ -497,7 +504,7 @@ void slice_cancel(struct slice *sl, struct entry *e, struct job *j, bool by_dead
     o->ended_by_deadline = by_deadline;
     o->has_never_satisfied = !by_deadline;
     o->never_satisfied = !by_deadline;
-    add_op(sl, op);
+    slice_add_op(sl, op);
     if (e)
         e->flying = true;
 }
@@ -514,7 +521,7 @@ bool slice_too_late(struct slice *sl, struct entry *e, struct job *j)
 }
 
 /* ---- the main pass -------------------------------------------------------------------------------------------------------- */
-static void lane_block(struct slice *sl, struct lane *l, struct job *j)
+void lane_block(struct slice *sl, struct lane *l, struct job *j)
 {
     const struct bitmap *nodes = &sl->s->config->partitions[l->part].nodes;
     struct job *before = l->head != j->job_id ? state_job(sl->s, l->head) : NULL;
@@ -558,6 +565,10 @@ bool main_pass_slice(struct slice *sl)
         if (!j || j->state != JOB_PENDING || !job_eligible(sl->s, j, sl->now_s, &why, &when)) {
             plan_refresh(p, sl->s, e->job_id, false, sl->now_s);
             l->at++;
+            continue;
+        }
+        if (j->het_job_id) {
+            het_turn(sl, l, e, j, part);
             continue;
         }
         if (!slice_task(sl, j, &task)) {

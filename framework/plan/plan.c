@@ -170,13 +170,18 @@ static int64_t last_start_s(const struct job *j)
  * `changed`: what was asked may be another now, so partitions and rank are looked up again. */
 void plan_refresh(struct plan *p, struct state *s, uint32_t job_id, bool changed, int64_t now_s)
 {
-    struct job *j = state_job(s, job_id);
-    struct entry *e = queue_find(&p->queue, job_id);
+    struct job *j = state_job(s, job_id), *leader = j && j->state == JOB_PENDING ? het_leader(s, j) : NULL;
+    struct entry *e;
     enum job_reason why = REASON_None, closed = REASON_None;
     uint32_t lanes[LANES_MAX], n, open = 0;
     int64_t when = INT64_MAX;
     bool is_eligible;
 
+    if (leader && leader != j) {        /* the first component stands in the queue for all */
+        j = leader;
+        job_id = j->job_id;
+    }
+    e = queue_find(&p->queue, job_id);
     if (!j || j->state != JOB_PENDING) {
         table_del(&p->ending, job_id);
         table_del(&p->limited, job_id);
@@ -385,14 +390,18 @@ void plan_events(struct plan *p, struct state *s, const struct event *events, si
 void plan_refused(struct plan *p, struct state *s, uint32_t job_id)
 {
     struct entry *e = queue_find(&p->queue, job_id);
+    const struct job *j = state_job(s, job_id);
 
     if (table_del(&p->ending, job_id))
         queue_wake_at(&p->queue, s->wall_ms + 1000, job_id);
-    for (size_t i = 0; i < p->flight_count; i++)
-        if (p->flights[i].job_id == job_id) {
+    for (size_t i = 0; i < p->flight_count; )
+        if (p->flights[i].job_id == job_id || (j && j->het_count && p->flights[i].job_id - j->het_job_id < j->het_count)) {
             flight_drop(p, i);
             now_drop(p);
-            break;
+            if (!j || !j->het_count)
+                break;
+        } else {
+            i++;
         }
     if (e) {
         e->flying = false;

@@ -91,6 +91,10 @@ int  slice_place(struct slice *sl, const struct spur_view *view, struct wish *w,
                  struct spur_placement **where, const struct spur_ask **which, struct spur_error *err);
 void slice_start(struct slice *sl, struct entry *e, struct job *j, uint32_t task, const struct config_partition *part, const struct spur_placement *where,
                  const struct spur_ask *ask, uint32_t limit_min, bool by_backfill);
+Wire__OpStart *slice_start_op(struct slice *sl, struct entry *e, struct job *j, uint32_t task, const struct config_partition *part, const struct spur_placement *where,
+                              const struct spur_ask *ask, uint32_t limit_min, bool by_backfill);      /* the start and its flight; the caller proposes it */
+void slice_add_op(struct slice *sl, Wire__Op *op);
+void lane_block(struct slice *sl, struct lane *l, struct job *j);
 void slice_cancel(struct slice *sl, struct entry *e, struct job *j, bool by_deadline);
 void job_advise(struct job *j, enum job_reason reason, const char *text);
 /* Reads the wish of a job in a partition and sets its advice when it may not start there at all. NULL: it may not. */
@@ -102,6 +106,17 @@ bool slice_too_late(struct slice *sl, struct entry *e, struct job *j);
 bool partition_is_open(const struct config_partition *part, enum job_reason *why);
 /* Are enough usable nodes there at all? If not, sets the advice. */
 bool slice_nodes_exist(struct slice *sl, struct job *j, const struct wish *w, const struct spur_view *view);
+
+/* het.c: heterogeneous jobs. What is made of one lives in the slice's arena. */
+struct het;
+struct het *slice_het(struct slice *sl, struct entry *e, struct job *leader, const struct config_partition *part);    /* NULL: may not start now, or not at all; the advice says */
+uint64_t het_hash(const struct het *h);
+int64_t het_length_s(const struct het *h);                      /* of the longest component */
+int  het_place(struct slice *sl, struct overlay *take, struct het *h, const struct bitmap *shut, struct spur_error *err);     /* changes `take`: a copy of the caller's */
+uint32_t het_count(const struct het *h);
+const struct spur_placement *het_where(const struct het *h, uint32_t i);
+void het_start(struct slice *sl, struct entry *e, struct het *h, bool by_backfill);
+void het_turn(struct slice *sl, struct lane *l, struct entry *e, struct job *leader, const struct config_partition *part);    /* its turn in the main pass */
 
 /* alone.c */
 bool spec_is_alone(const struct state *s, const Wire__JobSpec *spec, const struct config_partition *part);

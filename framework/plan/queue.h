@@ -22,6 +22,7 @@ struct entry {                  /* one pending job record: a job, or an array's 
     bool     flying;            /* its start is proposed and not yet applied */
     uint8_t  refusals;          /* proposals that apply did not take, one after the other */
     int64_t  rest_until_ms;     /* left alone until then: plan and apply disagree about it */
+    int64_t  hopeless_until_ms; /* a heterogeneous job that no moment has room for: until then nobody waits for it */
     int64_t  switches_until_s;  /* --switches holds until then; 0: not reckoned yet */
 };
 

@@ -41,6 +41,10 @@ static void dispatch(struct doing *d, const Wire__Op *op)
         op_hosts(d, op->hosts);
     else if (op->accounts)
         op_accounts(d, op->accounts);
+    else if (op->het_start)
+        op_het_start(d, op->het_start);
+    else if (op->het_step)
+        op_het_step(d, op->het_step);
     else if (op->node_reboot)
         op_node_reboot(d, op->node_reboot);
     else if (!d->s->config && (op->register_node || op->node_update || op->node_lost))
@@ -100,7 +104,7 @@ static void apply_request(struct doing *d, const Wire__Entry *entry, size_t firs
         d->op_uid = op->actor_uid;
         if (!kept && token_answers(d, op))
             continue;
-        if (submitted && (op->submit || op->step)) {    /* the same request twice in one entry */
+        if (submitted && (op->submit || op->step || op->het_step)) {    /* the same request twice in one entry */
             token_answers(d, op);
             continue;
         }
@@ -110,16 +114,16 @@ static void apply_request(struct doing *d, const Wire__Entry *entry, size_t firs
             token_add(d->s, op->token.data, op->token_wall_ms, d->result->job_id, d->result->step_id);
             kept = true;
         }
-        submitted |= op->submit || op->step;
+        submitted |= op->submit || op->step || op->het_step;
     }
 }
 
-/* 2: hooks of the site, the text of hosts line by line; suspended jobs, spares, reboots. 3: accounts. */
+/* 2: hooks of the site, the text of hosts line by line; suspended jobs, spares, reboots. 3: accounts, heterogeneous jobs. */
 uint32_t state_op_level(const Wire__Op *op)
 {
     bool suspends = op->update && (op->update->verb == WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND || op->update->verb == WIRE__JOB_UPDATE_REQUEST__VERB__RESUME);
 
-    if (op->accounts)
+    if (op->accounts || op->het_start || op->het_step || (op->submit && op->submit->n_het))
         return 3;
     return op->node_reboot || suspends || (op->submit && op->submit->spec->spares) || op->hosts || op->hook ||
            (op->report && (op->report->report->drain || op->report->report->has_prolog_failed || op->report->report->has_not_started)) ? 2 : 1;

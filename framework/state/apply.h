@@ -86,10 +86,13 @@ Wire__StepInfo *step_info(const struct state *s, const struct job *j, const stru
 #define JOB_FIELD_TEXTS  32u    /* reason_text, dependency, why_there, sched_nodes, group, qos */
 #define JOB_FIELD_BARE   64u    /* alone: ids, tasks, state, flags, user id, partition, priority and start, and nothing else */
 
+/* SLURM_HET_SIZE and NAME_HET_GROUP_N of the components of a heterogeneous job; a component that is no longer known is NULL. hetenv.c */
+void het_environment(Wire__JobInfo *const *parts, uint32_t count, void (*set)(void *arg, const char *name, const char *value), void *arg);
 /* What a prolog or epilog finds in its environment. context: SLURM_SCRIPT_CONTEXT, "prolog_slurmd". hookenv.c */
 void hook_environment(const Wire__JobInfo *job, const char *context, bool is_epilog, void (*set)(void *arg, const char *name, const char *value), void *arg);
 
-/* Ids as users write them: "12", "12_3", "12_[1-4,7]". tasks: NULL when the whole job is meant. */
+/* Ids as users write them: "12", "12_3", "12_[1-4,7]"; "12+1", the component whose own id is 13: het_named() of state.h says whether that is one.
+ * tasks: NULL when the whole job is meant. */
 int  job_id_parse(const char *text, uint32_t *job_id, struct bitmap *tasks, bool *has_tasks, struct spur_error *err);
 /* Dependency text -> terms; checks words and numbers, not existence. dependency.c */
 int  dependency_parse(const char *text, struct dep_term **terms, uint32_t *count, bool *any, struct spur_error *err);

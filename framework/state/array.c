@@ -206,12 +206,15 @@ int job_id_parse(const char *text, uint32_t *job_id, struct bitmap *tasks, bool 
 {
     enum { TASK_LIMIT = 4000001 };      /* the largest MaxArraySize */
     const char *under = strchr(text, '_');
-    char *head = under ? mem_copy_n(text, (size_t)(under - text)) : mem_copy(text), *list;
+    char *head = under ? mem_copy_n(text, (size_t)(under - text)) : mem_copy(text), *list, *plus = under ? NULL : strchr(head, '+');
+    uint32_t offset = 0;
     size_t len;
     int rc = 0;
 
     *has_tasks = false;
-    if (!number_u32(head, job_id) || !*job_id) {
+    if (plus)
+        *plus++ = '\0';
+    if (!number_u32(head, job_id) || !*job_id || (plus && (!number_u32(plus, &offset) || offset >= HET_MAX || (*job_id += offset) < offset))) {
         free(head);
         return spur_fail(err, SPUR_ESYNTAX, "invalid job id %.100s", text);
     }

@@ -165,46 +165,52 @@ static int start_check_node(struct state *s, const struct node_alloc *a, const s
     return ledger_check(s, a, exclusive, err);
 }
 
-/* All of the decision is checked before a task is split off or anything is charged: a stale one leaves no trace. */
-void op_start(struct doing *d, const Wire__OpStart *o)
+/* All of a decision is checked before a task is split off or anything is charged: a stale one leaves no trace. 0, or refused; allocs are the caller's either way. */
+int start_prepare(struct doing *d, const Wire__OpStart *o, const struct config_partition **part, struct node_alloc **allocs, uint32_t *count)
 {
     struct state *s = d->s;
-    const struct config_partition *part = NULL;
-    struct node_alloc *allocs;
     struct spur_error err = { 0 };
     struct bitmap seen;
-    struct job *j = NULL;
-    uint32_t count = 0;
     bool exclusive;
 
-    if (start_refuse_job(d, o, &part) < 0)
-        return;
-    exclusive = state_job(s, o->job_id)->exclusive || (part && part->exclusive_nodes);
-    allocs = mem_array(o->n_allocs, sizeof *allocs);
+    if (start_refuse_job(d, o, part) < 0)
+        return d->result->code;
+    exclusive = state_job(s, o->job_id)->exclusive || (*part && (*part)->exclusive_nodes);
+    *allocs = mem_array(o->n_allocs, sizeof **allocs);
     bitmap_init(&seen, s->node_count);
-    for (int rc = 0; rc == 0 && count < o->n_allocs; ) {
-        rc = ledger_alloc_from(s, o->allocs[count], &allocs[count], &err);
+    for (int rc = 0; rc == 0 && *count < o->n_allocs; ) {
+        struct node_alloc *a = &(*allocs)[*count];
+
+        rc = ledger_alloc_from(s, o->allocs[*count], a, &err);
         if (rc < 0)
             break;
-        rc = start_check_node(s, &allocs[count], part, exclusive, &err);
-        if (rc == 0 && bitmap_test(&seen, allocs[count].node))
-            rc = spur_fail(&err, SPUR_EINVAL, "node %s is named twice", s->nodes[allocs[count].node].conf->name);
-        bitmap_set(&seen, allocs[count].node);
-        count++;
-    }
-    if (err.code)
-        refuse(d, err.code, 0, "job %u: %s", o->job_id, err.text);
-    else
-        j = start_record(d, o);
-    if (j) {
-        job_start(d, j, o, allocs, count);
-        d->result->job_id = j->job_id;
-    } else {
-        for (uint32_t i = 0; i < count; i++)
-            node_alloc_fini(&allocs[i]);
-        free(allocs);
+        rc = start_check_node(s, a, *part, exclusive, &err);
+        if (rc == 0 && bitmap_test(&seen, a->node))
+            rc = spur_fail(&err, SPUR_EINVAL, "node %s is named twice", s->nodes[a->node].conf->name);
+        bitmap_set(&seen, a->node);
+        (*count)++;
     }
     bitmap_fini(&seen);
+    return err.code ? refuse(d, err.code, 0, "job %u: %s", o->job_id, err.text) : 0;
+}
+
+void op_start(struct doing *d, const Wire__OpStart *o)
+{
+    const struct config_partition *part = NULL;
+    struct node_alloc *allocs = NULL;
+    struct job *j = state_job(d->s, o->job_id);
+    uint32_t count = 0;
+
+    if (j && j->het_job_id)
+        refuse(d, SPUR_ESTALE, ESLURM_NOT_WHOLE_HET_JOB, "job %u is a component of heterogeneous job %u, which starts as a whole", j->job_id, j->het_job_id);
+    else if (start_prepare(d, o, &part, &allocs, &count) == 0 && (j = start_record(d, o))) {
+        job_start(d, j, o, allocs, count);
+        d->result->job_id = j->job_id;
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        node_alloc_fini(&allocs[i]);
+    free(allocs);
 }
 
 /* ---- cancel ---- */
@@ -244,8 +250,12 @@ static int cancel_one(struct doing *d, struct job *j, const Wire__OpCancel *o)
         return job_happens(d, j, JOB_DEADLINE_, NULL);
     }
     if (o->never_satisfied) {
+        const struct job *waits = j;
+
+        for (uint32_t k = 1; k < j->het_count && !waits->dep_count; k++)        /* what any component waits for */
+            waits = het_part(s, j, k) ? het_part(s, j, k) : waits;
         detail.reason = REASON_DependencyNeverSatisfied;
-        if (j->state != JOB_PENDING || !j->dep_count || dependency_holds(j, s->wall_ms / 1000, &never, &when) || !never)
+        if (j->state != JOB_PENDING || !waits->dep_count || dependency_holds(waits, s->wall_ms / 1000, &never, &when) || !never)
             return SPUR_ESTALE;
         return job_happens(d, j, JOB_CANCEL_, &detail);
     }
@@ -257,15 +267,43 @@ static int cancel_one(struct doing *d, struct job *j, const Wire__OpCancel *o)
     return rc;
 }
 
+/* The first component is all of them, but for a signal that was meant for it alone. While they wait there is no other way to end one. */
+static void cancel_het(struct doing *d, struct job *j, const Wire__OpCancel *o)
+{
+    size_t count, done = 0;
+    struct job **parts = het_records(d, j, o->het_alone || !o->signal_only || o->batch_only, &count);
+    int first = 0;
+
+    if (j->state == JOB_PENDING && !o->signal_only && !o->ended_by_deadline && !o->never_satisfied && (j->het_offset || o->het_alone)) {
+        het_refuse_single(d, j);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int rc = cancel_one(d, parts[i], o);
+
+        done += rc == 0;
+        first = first ? first : rc;
+    }
+    if (!done)
+        refuse(d, first, first == SPUR_EINVAL ? ESLURM_JOB_PENDING : ESLURM_ALREADY_DONE,
+               first == SPUR_EINVAL ? "job %u is pending: there is nothing to signal" : "job %u has ended already", o->job_id);
+}
+
 void op_cancel(struct doing *d, const Wire__OpCancel *o)
 {
     struct job **records = NULL;
     size_t count, done = 0;
     int first = 0;
 
-    if (!job_known(d, o->job_id))
+    struct job *j = job_known(d, o->job_id);
+
+    if (!j)
         return;
     d->result->job_id = o->job_id;
+    if (j->het_job_id) {
+        cancel_het(d, j, o);
+        return;
+    }
     count = command_records(d, o->job_id, o->tasks, o->has_array_task_id, o->array_task_id, true, &records);
     if (d->result->code)
         goto out;
@@ -314,7 +352,7 @@ void op_time_limit(struct doing *d, const Wire__OpTimeLimit *o)
         refuse(d, SPUR_ESTALE, 0, "job %u is ending already", o->job_id);
 }
 
-static bool job_forgettable(const struct state *s, const struct job *j, int64_t before_cluster_ms)
+static bool record_forgettable(const struct state *s, const struct job *j, int64_t before_cluster_ms)
 {
     const struct job *root;
 
@@ -322,6 +360,12 @@ static bool job_forgettable(const struct state *s, const struct job *j, int64_t 
         return false;
     root = j->array_job_id == j->job_id ? job_root(s, j) : NULL;
     return !root || (!root->array->records && array_complete(root));
+}
+
+/* Components are known as long as one of them is. */
+static bool job_forgettable(const struct state *s, const struct job *j, int64_t before_cluster_ms)
+{
+    return record_forgettable(s, j, before_cluster_ms) && het_forgettable(s, j, record_forgettable, before_cluster_ms);
 }
 
 static void job_forget(struct doing *d, struct job *j, int64_t before_cluster_ms)

@@ -239,21 +239,23 @@ static const char *pending_reason(const struct state *s, const struct job *j, in
     job_eligible(s, j, now, &why, NULL);
     if (why == REASON_None && j->part_index == UINT32_MAX)
         why = REASON_PartitionConfig;
-    return job_reason_name(why != REASON_None ? (unsigned)why : j->advice);
+    return job_reason_name(why != REASON_None ? (unsigned)why : het_leader(s, j)->advice);
 }
 
 /* When it started, or is expected to; 0: not known. */
-static int64_t shown_start(const struct job *j, int64_t now)
+static int64_t shown_start(const struct state *s, const struct job *j, int64_t now)
 {
     if (j->state != JOB_PENDING)
         return j->start_wall_s;
-    return j->advice_start_wall_s ? j->advice_start_wall_s : j->begin_wall_s > now ? j->begin_wall_s : 0;
+    if (het_leader(s, j)->advice_start_wall_s)
+        return het_leader(s, j)->advice_start_wall_s;
+    return j->begin_wall_s > now ? j->begin_wall_s : 0;
 }
 
 static void fill_times(const struct state *s, const struct job *j, Wire__JobInfo *m, int64_t now)
 {
     bool limited = j->time_limit_min < MINUTES_NOT_SET;
-    int64_t start = shown_start(j, now), end = j->end_wall_s, run = 0;
+    int64_t start = shown_start(s, j, now), end = j->end_wall_s, run = 0;
 
     if (j->state == JOB_PENDING) {
         end = start && limited ? start + 60 * (int64_t)j->time_limit_min : 0;
@@ -303,13 +305,18 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
     m->job_id = j->job_id;
     if (j->array_job_id)
         fill_array(s, j, m, a);
+    if (j->het_job_id) {
+        SHOW(m, het_job_id, j->het_job_id);
+        SHOW_SOME(m, het_offset, j->het_offset);
+        SHOW(m, het_count, j->het_count);
+    }
     SHOW(m, state, j->state);
     SHOW_SOME(m, state_flags, j->flags);
     SHOW(m, uid, j->uid);
-    SHOW(m, priority, j->held_by_admin || j->held_by_user ? 0 : j->has_priority_set || !pending ? j->priority : j->priority_advice);
+    SHOW(m, priority, j->held_by_admin || j->held_by_user ? 0 : j->has_priority_set || !pending ? j->priority : het_leader(s, j)->priority_advice);
     m->partition = j->partition ? j->partition : j->part_index < (s->config ? s->config->partition_count : 0) ? s->config->partitions[j->part_index].name : NULL;
     if (fields == JOB_FIELD_BARE) {
-        SHOW_SOME(m, start_wall_s, shown_start(j, now));
+        SHOW_SOME(m, start_wall_s, shown_start(s, j, now));
         return m;
     }
     m->reason = (char *)(pending ? pending_reason(s, j, now) : job_reason_name(j->reason));
@@ -360,7 +367,7 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
         }
     }
     if (fields & JOB_FIELD_TEXTS) {
-        m->reason_text = pending && j->reason != REASON_JobLaunchFailure ? j->advice_text : j->reason_text;
+        m->reason_text = pending && j->reason != REASON_JobLaunchFailure ? het_leader(s, j)->advice_text : j->reason_text;
         m->group = j->group;
         m->qos = spec ? spec->qos : NULL;       /* unpacking the spec for it alone would cost more than the rest of the row */
         m->why_there = j->why_there;

@@ -318,6 +318,8 @@ char *job_id_text(const struct job *j, struct arena *a)
     struct str tasks;
     char *text;
 
+    if (j->het_job_id)
+        return arena_printf(a, "%u+%u", j->het_job_id, j->het_offset);
     if (!j->array_job_id)
         return arena_printf(a, "%u", j->job_id);
     if (j->array_task_id != UINT32_MAX)
@@ -338,14 +340,11 @@ struct node_alloc *job_alloc_on(const struct job *j, uint32_t node)
     return NULL;
 }
 
-bool job_eligible(const struct state *s, const struct job *j, int64_t wall_now_s, enum job_reason *why, int64_t *when)
+static bool record_eligible(const struct state *s, const struct job *j, int64_t wall_now_s, enum job_reason *why, int64_t *when)
 {
-    enum job_reason unused_why;
-    int64_t unused_when, from = 0;
+    int64_t from = 0;
     bool never = false;
 
-    why = why ? why : &unused_why;
-    when = when ? when : &unused_when;
     *when = INT64_MAX;
     if (j->state != JOB_PENDING)
         return *why = REASON_None, false;
@@ -374,4 +373,45 @@ bool job_eligible(const struct state *s, const struct job *j, int64_t wall_now_s
     *why = REASON_None;
     *when = wall_now_s;
     return true;
+}
+
+/* A heterogeneous job may start when each of its components may; until then each says what it waits for itself, or what another one does. */
+bool job_eligible(const struct state *s, const struct job *j, int64_t wall_now_s, enum job_reason *why, int64_t *when)
+{
+    enum job_reason unused_why;
+    int64_t unused_when, latest;
+    bool fine;
+
+    why = why ? why : &unused_why;
+    when = when ? when : &unused_when;
+    fine = record_eligible(s, j, wall_now_s, why, when);
+    if (!fine && (*why != REASON_BeginTime || !j->het_count))
+        return false;
+    if (fine && !j->het_count)
+        return true;
+    latest = *when;
+    for (uint32_t k = 0; k < j->het_count; k++) {
+        const struct job *part = het_part(s, j, k);
+        enum job_reason its = REASON_None;
+        int64_t then = INT64_MAX;
+
+        if (part == j)
+            continue;
+        if (!part || part->state != JOB_PENDING) {      /* being emptied for the next attempt */
+            *why = fine ? REASON_Cleaning : *why;
+            *when = INT64_MAX;
+            return false;
+        }
+        if (record_eligible(s, part, wall_now_s, &its, &then))
+            continue;
+        *why = fine ? its : *why;
+        fine = false;
+        if (then == INT64_MAX) {
+            *when = then;
+            return false;
+        }
+        latest = then > latest ? then : latest;
+    }
+    *when = latest;
+    return fine;
 }

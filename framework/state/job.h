@@ -122,6 +122,7 @@ struct array {
 struct job {
     uint32_t job_id;
     uint32_t array_job_id, array_task_id;   /* 0, UINT32_MAX: not of an array */
+    uint32_t het_job_id, het_offset, het_count;     /* of a heterogeneous job (het.c): its first component's id, which one this is, of how many; 0: none */
     uint32_t flags;
     struct array *array;            /* the array's own record, and one that stands for several of its tasks (split off by a cancel or an update) */
     uint8_t  state;

@@ -144,6 +144,8 @@ static void job_gone(struct doing *d, struct job *j)
     name_moved(d, j);
     dependency_started(j);
     dependency_notify(d, j);
+    if (het_follows(s, j))
+        job_happens(d, j, JOB_REQUEUE_, NULL);
 }
 
 static int64_t launch_delay_s(const struct job *j)
@@ -225,7 +227,7 @@ static void job_again(struct doing *d, struct job *j)
     name_moved(d, j);
 }
 
-int job_happens(struct doing *d, struct job *j, enum job_happening what, const struct job_detail *detail)
+static int happens_to_one(struct doing *d, struct job *j, enum job_happening what, const struct job_detail *detail)
 {
     enum job_phase phase = job_phase(j);
     const struct job_rule *rule = job_rule(phase, what);
@@ -266,6 +268,31 @@ int job_happens(struct doing *d, struct job *j, enum job_happening what, const s
         job_gone(d, j);
     if (rule->effects & EFFECT_AGAIN)
         job_again(d, j);
+    return 0;
+}
+
+/* What ends the first component ends all of them, and none of the others is lost or requeued alone. */
+int job_happens(struct doing *d, struct job *j, enum job_happening what, const struct job_detail *detail)
+{
+    bool of_all = what == JOB_EXIT_OK_ || what == JOB_EXIT_BAD_ || what == JOB_OOM_ || what == JOB_CANCEL_ || what == JOB_TIMEOUT_ || what == JOB_DEADLINE_ ||
+                  what == JOB_NODE_LOST_ || what == JOB_LAUNCH_FAILED_ || what == JOB_REQUEUE_;
+    bool whole = what == JOB_NODE_LOST_ || what == JOB_LAUNCH_FAILED_ || what == JOB_REQUEUE_ || what == JOB_DEADLINE_ ||
+                 (what == JOB_CANCEL_ && j->state == JOB_PENDING);
+    enum job_phase before;
+    int rc;
+
+    if (j->het_offset && whole && !(what == JOB_REQUEUE_ && het_follows(d->s, j)))
+        j = het_leader(d->s, j);
+    before = job_phase(j);
+    rc = happens_to_one(d, j, what, detail);
+    if (rc < 0 || !of_all || !j->het_count || j->het_offset || (before == job_phase(j) && what != JOB_CANCEL_))
+        return rc;
+    for (uint32_t k = 1; k < j->het_count; k++) {
+        struct job *part = het_part(d->s, j, k);
+
+        if (part)
+            happens_to_one(d, part, what, detail);
+    }
     return 0;
 }
 
@@ -378,6 +405,7 @@ static void job_fall(struct doing *d, struct job *j, const char *why)
     struct job_detail detail = { .reason = REASON_NodeDown, .text = why };
     int64_t most = d->s->config ? config_number(d->s->config, CONF_MaxBatchRequeue) : 5;
 
+    j = het_leader(d->s, j);
     if (!j->is_batch || !j->requeue) {
         job_happens(d, j, JOB_NODE_LOST_, &detail);
         return;

@@ -357,6 +357,9 @@ Wire__SnapJob *job_pack(const struct state *s, const struct job *j, struct arena
     PUT(m, suspend_wall_s, j->suspend_wall_s);
     PUT(m, suspend_cluster_ms, j->suspend_cluster_ms);
     PUT(m, suspended_ms, j->suspended_ms);
+    PUT(m, het_job_id, j->het_job_id);
+    PUT(m, het_offset, j->het_offset);
+    PUT(m, het_count, j->het_count);
     return m;
 }
 
@@ -430,6 +433,11 @@ struct job *job_unpack(struct state *s, const Wire__SnapJob *m, struct arena *ar
     j->suspend_wall_s = m->suspend_wall_s;
     j->suspend_cluster_ms = m->suspend_cluster_ms;
     j->suspended_ms = m->suspended_ms;
+    j->het_job_id = m->het_job_id;
+    j->het_offset = m->het_offset;
+    j->het_count = m->het_count;
+    if (j->het_job_id && (j->het_offset >= j->het_count || j->het_count > HET_MAX || j->job_id - j->het_offset != j->het_job_id))
+        goto bad;
     j->has_script = m->has_script_hash && m->script_hash.len == 32;
     if (j->has_script)
         j->script_hash = m->script_hash.data;     /* lent until job_enter() */

@@ -57,7 +57,7 @@ struct event *tell(struct doing *d, enum event_kind kind, const struct job *j);
 /* Slurm's numbers that programs know. */
 enum { ESLURM_INVALID_PARTITION_NAME = 2000, ESLURM_INVALID_JOB_ID = 2017, ESLURM_INVALID_NODE_NAME = 2018, ESLURM_TRANSITION_STATE_NO_UPDATE = 2020,
        ESLURM_ALREADY_DONE = 2021, ESLURM_JOB_PENDING = 2024, ESLURM_INVALID_NODE_STATE = 2028, ESLURM_NOT_SUPPORTED = 2036, ESLURM_DISABLED = 2037,
-       ESLURM_DEPENDENCY = 2038, ESLURM_BATCH_ONLY = 2039, ESLURM_NODES_BUSY = 2059 };
+       ESLURM_DEPENDENCY = 2038, ESLURM_BATCH_ONLY = 2039, ESLURM_NODES_BUSY = 2059, ESLURM_NOT_HET_JOB_LEADER = 2107, ESLURM_NOT_WHOLE_HET_JOB = 2108 };
 
 /* rules.c - the table of what may happen to a job. */
 #define JOB_PHASES(X) X(PENDING) X(LAUNCHING) X(RUNNING) X(REQUEUEING) X(COMPLETING) X(ENDED) X(SUSPENDED)
@@ -171,6 +171,19 @@ void array_task_ended(struct state *s, struct job *j, bool ok);
 void array_task_requeued(struct state *s, struct job *j, bool was_end);
 bool array_complete(const struct job *root);
 
+/* het.c */
+bool het_all_pending(const struct state *s, const struct job *j);               /* all components wait: they may start together */
+struct job **het_records(struct doing *d, struct job *j, bool alone, size_t *count);    /* what an operation on j means, in the arena: all components when j is the first, else j */
+bool het_follows(const struct state *s, const struct job *j);                   /* a component that ended by itself, and whose job is on its way back into the queue */
+uint32_t het_next_ids(struct state *s, uint32_t count);                         /* first of so many ids that follow each other; 0: there are none */
+int  het_refuse_single(struct doing *d, const struct job *j);
+bool het_forgettable(const struct state *s, const struct job *j, bool (*one)(const struct state *s, const struct job *j, int64_t before_cluster_ms), int64_t before_cluster_ms);
+int  het_suspend(struct doing *d, struct job *j, bool resume, struct spur_error *err);
+int  start_prepare(struct doing *d, const Wire__OpStart *o, const struct config_partition **part, struct node_alloc **allocs, uint32_t *count);
+struct step *step_make(struct doing *d, const Wire__OpStep *o, struct job **job);       /* NULL: refused, and the result says so */
+void step_enter(struct doing *d, struct job *j, struct step *st, uint32_t step_id);
+uint32_t step_next_id(const struct state *s, const struct job *j);              /* components count together */
+
 /* dependency.c */
 void dependency_enter(struct doing *d, struct job *j);          /* after deps are set: registers, evaluates */
 void dependency_index(struct state *s, struct job *j);          /* registers only (snapshot) */
@@ -233,6 +246,8 @@ void op_step(struct doing *d, const Wire__OpStep *o);
 void op_purge(struct doing *d, const Wire__OpPurge *o);
 void op_partition(struct doing *d, const Wire__OpPartition *o);
 void op_hook(struct doing *d, const Wire__OpHook *o);
+void op_het_start(struct doing *d, const Wire__OpHetStart *o);
+void op_het_step(struct doing *d, const Wire__OpHetStep *o);
 void op_hosts(struct doing *d, const Wire__OpHosts *o);
 void op_accounts(struct doing *d, const Wire__AccountChange *o);
 int  partition_change(struct state *s, const Wire__PartitionUpdateRequest *u, struct spur_error *err);     /* on the configuration; partition.c */

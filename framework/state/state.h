@@ -95,6 +95,11 @@ void state_destroy(struct state *s);
 struct job  *state_job(const struct state *s, uint32_t job_id);         /* NULL when unknown */
 struct job  *state_array_task(const struct state *s, uint32_t array_job_id, uint32_t task_id);      /* started task's record or NULL */
 struct job  *state_array_record(const struct state *s, uint32_t array_job_id, uint32_t task_id);    /* the record that stands for this task, started or not */
+/* Of a heterogeneous job: its first component (j itself when it is none), and one by its place; NULL: no longer known. het.c */
+#define HET_MAX 128u
+struct job  *het_leader(const struct state *s, const struct job *j);
+struct job  *het_part(const struct state *s, const struct job *j, uint32_t offset);
+struct job  *het_named(const struct state *s, const char *id_text);           /* "12+1"; NULL: no such component */
 struct node *state_node(const struct state *s, const char *name);
 unsigned     node_state_now(const struct node *n);                     /* IDLE, MIXED, ALLOCATED, DOWN, ... */
 /* As sinfo and scontrol spell it: "idle", "mix", "drain*"; long "IDLE+DRAIN+..." for scontrol show node when `full`. */

@@ -133,10 +133,10 @@ static const char *clash(const struct job *j, const struct step *new, const Wire
     return NULL;
 }
 
-void op_step(struct doing *d, const Wire__OpStep *o)
+struct step *step_make(struct doing *d, const Wire__OpStep *o, struct job **job)
 {
     struct state *s = d->s;
-    struct job *j = state_job(s, o->job_id);
+    struct job *j = *job = state_job(s, o->job_id);
     struct spur_error err = { 0 };
     struct step *st;
     const char *busy;
@@ -145,23 +145,23 @@ void op_step(struct doing *d, const Wire__OpStep *o)
 
     if (!j || j->state != JOB_RUNNING || j->flags & JOB_FLAG_COMPLETING) {
         refuse(d, j ? SPUR_ESTALE : SPUR_ENOTFOUND, j ? ESLURM_ALREADY_DONE : ESLURM_INVALID_JOB_ID, j ? "job %u is not running" : "job %u is not known", o->job_id);
-        return;
+        return NULL;
     }
     if (j->awaits & AWAITS_PROLOG_CTLD) {
         refuse(d, SPUR_EBUSY, 0, "job %u is being configured: its PrologSlurmctld has not ended", o->job_id);
-        return;
+        return NULL;
     }
     if (o->has_attempt && o->attempt != j->attempt) {
         refuse(d, SPUR_ESTALE, 0, "job %u has been started anew", o->job_id);
-        return;
+        return NULL;
     }
     if (!o->n_allocs || j->next_step >= 0xfffffff0u) {
         refuse(d, SPUR_EINVAL, 0, "job %u: a step on no node", o->job_id);
-        return;
+        return NULL;
     }
     if (s->config && config_number(s->config, CONF_MaxStepCount) > 0 && j->next_step >= config_number(s->config, CONF_MaxStepCount)) {
         refuse(d, SPUR_ELIMIT, 0, "job %u has had %u steps, MaxStepCount is %lld", o->job_id, j->next_step, (long long)config_number(s->config, CONF_MaxStepCount));
-        return;
+        return NULL;
     }
     st = mem_alloc(sizeof *st);
     st->allocs = mem_array(o->n_allocs, sizeof *st->allocs);
@@ -198,7 +198,7 @@ void op_step(struct doing *d, const Wire__OpStep *o)
     if ((busy = clash(j, st, o->spec))) {
         step_destroy(st);
         refuse(d, SPUR_ELATER, ESLURM_NODES_BUSY, "Requested nodes are busy: %s are held by a step that came before", busy);
-        return;
+        return NULL;
     }
     size = wire__step_spec__get_packed_size(o->spec);
     packed = mem_alloc(size ? size : 1);
@@ -209,7 +209,6 @@ void op_step(struct doing *d, const Wire__OpStep *o)
         spur_fail(&err, SPUR_EINVAL, "the step's description cannot be kept");
         goto refused;
     }
-    st->step_id = j->next_step++;
     st->ntasks = o->has_ntasks ? o->ntasks : o->spec->has_ntasks ? o->spec->ntasks : 1;
     st->state = JOB_RUNNING;
     st->start_wall_s = s->wall_ms / 1000;
@@ -223,17 +222,34 @@ void op_step(struct doing *d, const Wire__OpStep *o)
     if (o->has_env_hash && o->env_hash.len == 32) {
         memcpy(st->env_hash, o->env_hash.data, 32);
         st->has_env = true;
-        blob_hold(s, st->env_hash);
     }
+    return st;
+
+refused:
+    step_destroy(st);
+    refuse(d, err.code, 0, "job %u: %s", o->job_id, err.text);
+    return NULL;
+}
+
+void step_enter(struct doing *d, struct job *j, struct step *st, uint32_t step_id)
+{
+    st->step_id = step_id;
+    j->next_step = step_id + 1;
+    if (st->has_env)
+        blob_hold(d->s, st->env_hash);
     steps_trim(d, j);
     st->next = j->steps;
     j->steps = st;
     d->result->job_id = j->job_id;
     d->result->step_id = st->step_id;
     tell(d, EV_STEP_CREATED, j)->step_id = st->step_id;
-    return;
+}
 
-refused:
-    step_destroy(st);
-    refuse(d, err.code, 0, "job %u: %s", o->job_id, err.text);
+void op_step(struct doing *d, const Wire__OpStep *o)
+{
+    struct job *j;
+    struct step *st = step_make(d, o, &j);
+
+    if (st)
+        step_enter(d, j, st, step_next_id(d->s, j));
 }

@@ -57,47 +57,15 @@ uint32_t job_part_index(const struct state *s, const struct job *j)
     return j->partition ? first_partition(s, j->partition) : fallback >= 0 ? (uint32_t)fallback : UINT32_MAX;
 }
 
-void op_submit(struct doing *d, const Wire__OpSubmit *o)
+/* One record, not entered yet; NULL: refused, in err. `first`: of a heterogeneous job, whose script and environment it is. */
+static struct job *submit_make(struct doing *d, const Wire__OpSubmit *o, const Wire__JobSpec *spec, uint32_t id, const struct job *first, struct spur_error *err)
 {
     struct state *s = d->s;
-    const Wire__JobSpec *spec = o->spec;
-    int64_t most = s->config ? config_number(s->config, CONF_MaxJobCount) : 10000;
-    struct spur_error err = { 0 };
-    struct job *j;
-    uint32_t id, next = s->next_job_id;
-    uint64_t tasks;
+    struct job *j = job_create(s, id);
 
-    if (!s->config) {
-        refuse(d, SPUR_EBUSY, 0, "the cluster has no configuration yet");
-        return;
-    }
-    if (o->n_groups > GROUPS_MAX) {
-        refuse(d, SPUR_ELIMIT, 0, "%zu groups, the limit is %d", o->n_groups, GROUPS_MAX);
-        return;
-    }
-    if ((spec->has_script_hash && spec->script_hash.len != 32) || (spec->has_env_hash && spec->env_hash.len != 32)) {
-        refuse(d, SPUR_EINVAL, 0, "a script or environment is named by something that is no hash");
-        return;
-    }
-    if (most > 0 && s->priv->task_total >= (uint64_t)most) {
-        refuse(d, SPUR_ELIMIT, 0, "%llu jobs are known, MaxJobCount is %lld: try again when some have ended", (unsigned long long)s->priv->task_total, (long long)most);
-        return;
-    }
-    id = job_next_id(s);
-    if (!id) {
-        refuse(d, SPUR_ELIMIT, 0, "every job id from FirstJobId to MaxJobId is in use");
-        return;
-    }
-    j = job_create(s, id);
     job_take_spec(s, j, spec);
-    if (spec->array && *spec->array && array_make(d, j, spec->array, &err) < 0)
+    if (spec->array && *spec->array && (o->n_het ? spur_fail(err, SPUR_EUNSUPPORTED, "arrays of heterogeneous jobs are not supported") : array_make(d, j, spec->array, err)) < 0)
         goto refused;
-    tasks = j->array ? j->array->task_count : 1;
-    if (most > 0 && s->priv->task_total + tasks > (uint64_t)most) {
-        spur_fail(&err, SPUR_ELIMIT, "array of %llu tasks: %llu jobs are known, MaxJobCount is %lld", (unsigned long long)tasks,
-                  (unsigned long long)s->priv->task_total, (long long)most);
-        goto refused;
-    }
     j->uid = o->uid;
     j->gid = o->gid;
     j->user = share_text(s, o->user);
@@ -111,26 +79,91 @@ void op_submit(struct doing *d, const Wire__OpSubmit *o)
     j->held_by_user = spec->hold || (spec->has_priority && spec->priority == 0);
     j->has_priority_set = spec->has_priority && spec->priority != 0;
     j->priority = j->has_priority_set ? spec->priority : 0;
-    if (spec->dependency && *spec->dependency && dependency_set(d, j, spec->dependency, &err) < 0) {
+    /* What all components wait for is kept once: a singleton would wait for its own fellows. */
+    if (spec->dependency && *spec->dependency && !(first && o->spec->dependency && !strcmp(spec->dependency, o->spec->dependency)) &&
+        dependency_set(d, j, spec->dependency, err) < 0) {
         d->result->slurm_errno = ESLURM_DEPENDENCY;
         goto refused;
     }
-    j->has_script = spec->has_script_hash;
-    j->has_env = spec->has_env_hash;
+    if (o->n_het) {
+        j->het_job_id = first ? first->job_id : id;
+        j->het_offset = first ? id - first->job_id : 0;
+        j->het_count = (uint32_t)o->n_het + 1;
+    }
+    j->has_script = !first && spec->has_script_hash;
+    j->has_env = !first && spec->has_env_hash;
     if (j->has_script)
         j->script_hash = spec->script_hash.data;    /* lent until job_enter() puts the index's in its place */
     if (j->has_env)
         j->env_hash = spec->env_hash.data;
     if (!j->dep_count && !j->held_by_user)
         j->eligible_wall_s = j->begin_wall_s > j->submit_wall_s ? j->begin_wall_s : j->submit_wall_s;
-    job_enter(s, j);
+    return j;
+
+refused:
+    job_destroy(s, j);
+    return NULL;
+}
+
+void op_submit(struct doing *d, const Wire__OpSubmit *o)
+{
+    struct state *s = d->s;
+    const Wire__JobSpec *spec = o->spec;
+    int64_t most = s->config ? config_number(s->config, CONF_MaxJobCount) : 10000;
+    struct spur_error err = { 0 };
+    uint32_t id, next = s->next_job_id;
+    size_t count = o->n_het + 1, made = 0;
+    struct job **jobs;
+    uint64_t tasks;
+
+    if (!s->config) {
+        refuse(d, SPUR_EBUSY, 0, "the cluster has no configuration yet");
+        return;
+    }
+    if (o->n_groups > GROUPS_MAX) {
+        refuse(d, SPUR_ELIMIT, 0, "%zu groups, the limit is %d", o->n_groups, GROUPS_MAX);
+        return;
+    }
+    if (count > HET_MAX) {
+        refuse(d, SPUR_ELIMIT, 0, "a heterogeneous job of %zu components, the limit is %u", count, HET_MAX);
+        return;
+    }
+    if ((spec->has_script_hash && spec->script_hash.len != 32) || (spec->has_env_hash && spec->env_hash.len != 32)) {
+        refuse(d, SPUR_EINVAL, 0, "a script or environment is named by something that is no hash");
+        return;
+    }
+    if (most > 0 && s->priv->task_total >= (uint64_t)most) {
+        refuse(d, SPUR_ELIMIT, 0, "%llu jobs are known, MaxJobCount is %lld: try again when some have ended", (unsigned long long)s->priv->task_total, (long long)most);
+        return;
+    }
+    id = count > 1 ? het_next_ids(s, (uint32_t)count) : job_next_id(s);
+    if (!id) {
+        s->next_job_id = next;
+        refuse(d, SPUR_ELIMIT, 0, "every job id from FirstJobId to MaxJobId is in use");
+        return;
+    }
+    jobs = arena_alloc(d->arena, count * sizeof *jobs);
+    for (; made < count; made++)
+        if (!(jobs[made] = submit_make(d, o, made ? o->het[made - 1] : spec, id + (uint32_t)made, made ? jobs[0] : NULL, &err)))
+            goto refused;
+    tasks = jobs[0]->array ? jobs[0]->array->task_count : count;
+    if (most > 0 && s->priv->task_total + tasks > (uint64_t)most) {
+        spur_fail(&err, SPUR_ELIMIT, "%s of %llu tasks: %llu jobs are known, MaxJobCount is %lld", count > 1 ? "heterogeneous job" : "array", (unsigned long long)tasks,
+                  (unsigned long long)s->priv->task_total, (long long)most);
+        goto refused;
+    }
+    for (size_t i = 0; i < count; i++)
+        job_enter(s, jobs[i]);
     d->result->job_id = id;
-    tell(d, EV_JOB_SUBMITTED, j);
-    dependency_enter(d, j);
+    for (size_t i = 0; i < count; i++)
+        tell(d, EV_JOB_SUBMITTED, jobs[i]);
+    for (size_t i = 0; i < count; i++)
+        dependency_enter(d, jobs[i]);
     return;
 
 refused:
     s->next_job_id = next;
     refuse(d, err.code, d->result->slurm_errno, "%s", err.text);
-    job_destroy(s, j);
+    while (made--)
+        job_destroy(s, jobs[made]);
 }

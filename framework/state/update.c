@@ -462,6 +462,8 @@ static int job_requeue(struct doing *d, struct job *j, bool hold, struct spur_er
 {
     enum job_phase phase = job_phase(j);
 
+    if (j->het_offset)
+        return spur_fail(err, SPUR_EINVAL, "Job not heterogeneous job leader: only all of job %u can be requeued", j->het_job_id);
     if (!j->is_batch)
         return spur_fail(err, SPUR_EINVAL, "job %u is no batch job: only those can be requeued", j->job_id);
     if (phase == PHASE_PENDING)
@@ -484,32 +486,44 @@ static int update_one(struct doing *d, struct job *j, const Wire__OpUpdate *o, s
     case WIRE__JOB_UPDATE_REQUEST__VERB__RELEASE: return job_release(d, j, o->by_admin, err);
     case WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE: return job_requeue(d, j, false, err);
     case WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE_HOLD: return job_requeue(d, j, true, err);
-    case WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND: return job_suspend(d, j, err);
-    case WIRE__JOB_UPDATE_REQUEST__VERB__RESUME: return job_resume(d, j, err);
+    case WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND: return j->het_count ? het_suspend(d, j, false, err) : job_suspend(d, j, err);
+    case WIRE__JOB_UPDATE_REQUEST__VERB__RESUME: return j->het_count ? het_suspend(d, j, true, err) : job_resume(d, j, err);
     default: return spur_fail(err, SPUR_EUNSUPPORTED, "top is not supported by this version");
     }
 }
 
 void op_update(struct doing *d, const Wire__OpUpdate *o)
 {
-    struct job **records = NULL;
+    struct job **records = NULL, **parts = NULL, *j = state_job(d->s, o->job_id);
     struct spur_error err = { 0 }, first = { 0 };
+    bool of_leader = o->verb == WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE || o->verb == WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE_HOLD ||
+                     o->verb == WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND || o->verb == WIRE__JOB_UPDATE_REQUEST__VERB__RESUME;     /* all components follow */
     size_t count, done = 0;
 
     d->result->job_id = o->job_id;
-    count = command_records(d, o->job_id, o->tasks, false, 0, true, &records);
+    if (j && j->het_count)
+        parts = het_records(d, j, o->het_alone || of_leader, &count);
+    else
+        count = command_records(d, o->job_id, o->tasks, false, 0, true, &records);
     if (!count && !d->result->code)
         refuse(d, SPUR_ENOTFOUND, ESLURM_INVALID_JOB_ID, o->tasks && *o->tasks ? "job %u has no such array task" : "job %u is not known", o->job_id);
     for (size_t i = 0; i < count; i++) {
         err.code = 0;
-        if (update_one(d, records[i], o, &err) == 0)
+        if (update_one(d, parts ? parts[i] : records[i], o, &err) == 0)
             done++;
         else if (!first.code)
             first = err;
     }
+    if (j && j->het_offset && of_leader && first.code) {
+        refuse(d, first.code, ESLURM_NOT_HET_JOB_LEADER, "%s", first.text);
+        return;
+    }
+    if (parts)
+        records = parts;
     if (count && first.code && (!done || count == 1 || first.code != SPUR_ESTALE))     /* tasks that have ended are no failure beside others that were changed */
         refuse(d, first.code, first.code == SPUR_ESTALE ? ESLURM_ALREADY_DONE : first.code == SPUR_EUNSUPPORTED ? ESLURM_NOT_SUPPORTED :
                o->verb == WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND && records[0]->state == JOB_PENDING ? ESLURM_JOB_PENDING : first.code == SPUR_ELATER ? ESLURM_NODES_BUSY :
                o->verb != WIRE__JOB_UPDATE_REQUEST__VERB__REQUEUE ? 0 : !records[0]->is_batch ? ESLURM_BATCH_ONLY : records[0]->state == JOB_PENDING ? ESLURM_JOB_PENDING : 0, "%s", first.text);
-    free(records);
+    if (!parts)
+        free(records);
 }
