@@ -80,10 +80,14 @@ static bool is_of_step(const char *var)
 /* The last: options of SPANK plugins, which the user has given and no --export takes back. */
 static bool is_ours(const char *var) { return strncmp(var, "SLURM_", 6) == 0 || strncmp(var, "SPANK_", 6) == 0 || strncmp(var, "_SLURM_SPANK_OPTION_", 20) == 0; }
 
+/* A user's token is good everywhere in the cluster; in a job it would lie in the state and on nodes, and root there would be the user. In a job it is not
+ * needed: the node speaks for him. Who names it in --export has said so. */
+static bool is_secret(const char *var) { return strncmp(var, "SLURM_JWT=", 10) == 0; }
+
 static void inherit(struct vars *l, const struct request *r, char *const *from, bool all)
 {
     for (size_t i = 0; from[i]; i++)
-        if (strchr(from[i], '=') && (all || is_ours(from[i])) && !(r->as == REQUEST_SBATCH && is_of_step(from[i])))
+        if (strchr(from[i], '=') && !is_secret(from[i]) && (all || is_ours(from[i])) && !(r->as == REQUEST_SBATCH && is_of_step(from[i])))
             vars_add(l, from[i]);
 }
 

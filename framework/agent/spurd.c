@@ -434,6 +434,7 @@ static int agent_main(const char *program, const struct options *o, struct confi
         return daemon_fatal(program, o->foreground && o->log, &err);
     if (!a->is_emulated && a->pool.fd < 0 && pool_start(&a->pool, &err) < 0)
         return daemon_fatal(program, o->foreground && o->log, &err);
+    daemon_seal();
     uv_loop_init(&loop);
     a->loop = &loop;
     a->start_wall_ms = clock_wall_ms();
@@ -471,6 +472,7 @@ static int configless(const struct options *o, struct agent *a, struct config **
         return err->code;
     if (log_open(o->log, SPUR_LOG_INFO + o->verbose, err) < 0 || pool_start(&a->pool, err) < 0)
         return err->code;
+    daemon_seal();
     return configless_load(o->server, o->name, cfg, err);
 }
 

@@ -741,6 +741,7 @@ int spurctld_main(int argc, char **argv)
         return daemon_fatal(argv[0], o.foreground && o.log, &err);
     if (o.nice && setpriority(PRIO_PROCESS, 0, o.nice) < 0)
         log_line(SPUR_LOG_WARN, "nice %d: %s", o.nice, strerror(errno));
+    daemon_seal();
     uv_loop_init(&loop);
     c->loop = &loop;
     c->boot_wall_ms = clock_wall_ms();

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -44,6 +46,19 @@ int daemon_begin(struct spur_error *err)
         close(null);
     }
     return 0;
+}
+
+void daemon_seal(void)
+{
+    struct rlimit core;
+
+    if (geteuid() != 0 || getenv("SPUR_SANDBOX_OF"))
+        return;
+    prctl(PR_SET_DUMPABLE, 0);
+    if (getrlimit(RLIMIT_CORE, &core) == 0) {       /* the soft one: a pool that is started anew gives jobs what the hard one lets */
+        core.rlim_cur = 0;
+        setrlimit(RLIMIT_CORE, &core);
+    }
 }
 
 static void daemon_tell(const char *text, size_t n)

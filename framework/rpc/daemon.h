@@ -8,6 +8,9 @@
 #include <spur/error.h>
 
 int  daemon_begin(struct spur_error *err);      /* returns in the background process only; a failure returns in the caller */
+/* Before a key is read, and after what shall not inherit it was started: this process writes no core, and nobody but a tracer with CAP_SYS_PTRACE looks into it.
+ * Not for who is not root, whose other processes are as much his, nor in a sandbox, which knows its daemons by their environment. Exec ends it. */
+void daemon_seal(void);
 void daemon_ready(void);                        /* the waiting command exits 0; a service manager that asked (NOTIFY_SOCKET) is told */
 void daemon_failed(const char *text);           /* the waiting command prints the text and exits 1 */
 /* "PROGRAM: fatal: ..." to the log and to the waiting command; to stderr too where the log is not already there. Returns 1, the exit code. */

@@ -8,7 +8,7 @@
 #include "test_cmds.h"
 
 static const char *const here[] = { "HOME=/h", "FOO=bar", "BAZ=a,b", "SLURM_CONF=/c", "SLURM_CPU_BIND=quiet", "SLURM_STEP_ID=3", "SLURM_PROCID=1", "SPANK_X=1",
-                                    "SLURM_MEM_PER_NODE=4", "EMPTY=", "nonsense", NULL };
+                                    "SLURM_MEM_PER_NODE=4", "EMPTY=", "nonsense", "SLURM_JWT=a-token", NULL };
 
 /* Pairs in a row, a bar behind each. */
 static char *exported(unsigned command, const char *export, const char *export_file, char *const *also)
@@ -43,6 +43,7 @@ static const struct { const char *export, *all; } cases[] = {
     { "A=it's,B=2", "SLURM_CONF=/c|SPANK_X=1|A=it's|B=2|" },
     { "A=,,=x,B=$HOME;id", "SLURM_CONF=/c|SPANK_X=1|A=|B=$HOME;id|" },
     { "HOM", "SLURM_CONF=/c|SPANK_X=1|" },
+    { "SLURM_JWT", "SLURM_CONF=/c|SPANK_X=1|SLURM_JWT=a-token|" },          /* a token travels only by its name */
 };
 
 START_TEST(export_lets_through)
