@@ -28,7 +28,7 @@
 #define ANSWER_MS   60000           /* for a node to dial, or to take a block */
 #define EXCLUDED    "/lib,/usr/lib,/lib64,/usr/lib64"
 
-enum state { STRANGER, READY, SENDING, DONE, FAILED };
+enum state { STRANGER, READY, SENDING, DONE, FAILED, TWICE };     /* TWICE: two components of the job share the node */
 
 struct target { struct link link; enum state state; char *node; uint64_t seq; };
 
@@ -127,6 +127,13 @@ static void take_state(struct sbcast *s, struct target *t, const Wire__BcastStat
     if (!t->node) {
         t->node = mem_copy(m->node);
         t->state = READY;
+        for (size_t i = 0; i < s->count; i++)
+            if (s->targets[i] != t && s->targets[i]->node && s->targets[i]->state != FAILED && !strcmp(s->targets[i]->node, t->node))
+                t->state = TWICE;
+        if (t->state == TWICE) {
+            link_close(&t->link);
+            s->expected--;
+        }
     } else if (m->error) {
         target_failed(s, t, m->error);
     } else if (m->done && m->number == s->number) {
@@ -149,6 +156,8 @@ static void target_read(struct sbcast *s, struct target *t)
                 take_state(s, t, m);
             wire__bcast_state__free_unpacked(m, NULL);
         }
+    if (t->state == TWICE)
+        return;
     if (t->link.fd >= 0 && (rc < 0 || got < 0 || link_flush(&t->link, &err) < 0))
         target_failed(s, t, err.text);
 }
@@ -391,15 +400,21 @@ static int run(struct sbcast *s, const char *path, const char *to)
     else if (access(path, R_OK) < 0)
         rc = spur_fail(&err, SPUR_ENOTFOUND, "Can't open `%s`: %s", path, strerror(errno));
     else if ((rc = client_open(NULL, &s->client, &err)) == 0 && (rc = step_name_parse(s->client, &s->arena, s->job, &name, &err)) == 0) {
+        uint32_t parts = name.has_step || strchr(s->job, '+') ? 1 : job_components(s->client, &s->arena, name.job_id);
+
         rc = (s->io = dialled_listen(s->client, &err)) ? 0 : err.code;
-        if (rc == 0)
+        for (uint32_t k = 0; rc == 0 && k < parts; k++, name.job_id++) {
             rc = dialled_ask(s->client, s->io, WIRE__DIAL_REQUEST__PURPOSE__SBCAST, &name, &s->arena, &reply, &err);
+            if (rc == 0 && reply->absent)
+                rc = spur_fail(&err, SPUR_ECLOSED, "%s cannot be reached now: nothing has been copied", reply->absent);
+            if (k && rc == SPUR_ESTALE)     /* a component that has ended already */
+                rc = 0;
+            else if (rc == 0)
+                s->expected += (uint32_t)reply->n_tasks;
+        }
     }
     if (rc == 0) {
-        s->expected = (uint32_t)reply->n_tasks;
-        if (reply->absent)
-            rc = spur_fail(&err, SPUR_ECLOSED, "%s cannot be reached now: nothing has been copied", reply->absent);
-        else if (!all_here(s))
+        if (!all_here(s))
             rc = spur_fail(&err, SPUR_ETIMEOUT, "%zu of %u nodes have answered: nothing has been copied", in_state(s, READY), s->expected);
     }
     if (rc == 0)

@@ -25,7 +25,7 @@ int step_name_parse(struct client *c, struct arena *a, const char *text, struct 
     }
     if (number_u32(job, &out->job_id) && out->job_id)
         return 0;
-    if (!strchr(job, '_'))
+    if (!strpbrk(job, "_+"))
         return spur_fail(err, SPUR_EINVAL, "Invalid job id specified: %.60s", text);
     return job_lookup(c, a, job, &out->job_id, err);
 }
@@ -49,6 +49,29 @@ static int job_lookup(struct client *c, struct arena *a, char *text, uint32_t *o
     *out = 0;
     rc = client_stream_keep(c, WIRE__MESSAGE_TYPE__JOBS, &q.base, WIRE__MESSAGE_TYPE__JOBS_PART, &wire__jobs_reply__descriptor, a, first_job, out, &number, err);
     return rc < 0 ? rc : *out ? 0 : spur_fail(err, SPUR_ENOTFOUND, "Invalid job id specified: %.60s", text);
+}
+
+static int components_part(void *arg, void *part)
+{
+    const Wire__JobsReply *r = part;
+
+    for (size_t i = 0; i < r->n_jobs; i++)
+        if (r->jobs[i]->het_job_id && !r->jobs[i]->het_offset && r->jobs[i]->het_count > *(uint32_t *)arg)
+            *(uint32_t *)arg = r->jobs[i]->het_count;
+    return 1;
+}
+
+uint32_t job_components(struct client *c, struct arena *a, uint32_t job_id)
+{
+    Wire__JobsRequest q = WIRE__JOBS_REQUEST__INIT;
+    struct spur_error err = { 0 };
+    uint32_t count = 1;
+    int number;
+
+    q.job_ids = &job_id;
+    q.n_job_ids = 1;
+    client_stream_keep(c, WIRE__MESSAGE_TYPE__JOBS, &q.base, WIRE__MESSAGE_TYPE__JOBS_PART, &wire__jobs_reply__descriptor, a, components_part, &count, &number, &err);
+    return count;
 }
 
 void step_name_print(const struct step_name *n, char out[32])

@@ -7,8 +7,10 @@
 #include "client/stepio.h"
 
 struct step_name { uint32_t job_id; bool has_step; uint32_t step_id; };
-/* "12", "12.0", "12.batch", "12.interactive" is none, "12_3.0": an array task is looked up. */
+/* "12", "12.0", "12.batch", "12.interactive" is none, "12_3.0", "12+1": an array task and a component are looked up. */
 int  step_name_parse(struct client *c, struct arena *a, const char *text, struct step_name *out, struct spur_error *err);
+/* Components of a heterogeneous job that begins with this one, whose ids follow; else 1. */
+uint32_t job_components(struct client *c, struct arena *a, uint32_t job_id);
 void step_name_print(const struct step_name *n, char out[32]);
 struct step_io *dialled_listen(struct client *c, struct spur_error *err);
 /* Asks the controller; the nodes dial `io` from then on. */

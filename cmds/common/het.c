@@ -116,9 +116,9 @@ void request_inherit(struct request *r, const struct request *before)
         r->spec.has_warn_flags = before->spec.has_warn_flags;
         r->spec.warn_flags = before->spec.warn_flags;
     }
-    if (r->mem_rank == RANK_NOBODY && r->mem_cpu_rank == RANK_NOBODY && r->mem_gpu_rank == RANK_NOBODY && before->mem_rank != RANK_NOBODY && before->spec.has_mem_per_node_mib) {
+    if (r->mem_rank == RANK_NOBODY && r->mem_cpu_rank == RANK_NOBODY && r->mem_gpu_rank == RANK_NOBODY && before->mem_rank > before->mem_cpu_rank &&
+        before->mem_rank > before->mem_gpu_rank) {
         r->mem_rank = before->mem_rank;
-        r->spec.has_mem_per_node_mib = true;
         r->spec.mem_per_node_mib = before->spec.mem_per_node_mib;
     }
     if (r->immediate_s < 0)

@@ -138,7 +138,7 @@ static int admit_part(struct state *s, const Wire__JobSpec *first, Wire__JobSpec
     if ((rc = fill_partition(s, spec, a, out, err)) < 0)
         return rc;
     fill(s, spec, a, &alone);
-    if ((rc = check_spec(s, spec, NULL, &alone, a, out, err)) < 0)
+    if ((rc = check_account(s, facts.user, spec, a, out, err)) < 0 || (rc = check_spec(s, spec, NULL, &alone, a, out, err)) < 0)
         return rc;
     return check_dependency(s, spec->dependency, 0, out, err);
 }

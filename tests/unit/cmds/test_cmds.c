@@ -38,6 +38,7 @@ int main(void)
 
     suite_add_tcase(s, directives_cases());
     suite_add_tcase(s, environment_cases());
+    suite_add_tcase(s, het_cases());
     suite_add_tcase(s, options_cases());
     suite_add_tcase(s, request_cases());
     runner = srunner_create(s);

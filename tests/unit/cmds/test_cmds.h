@@ -10,6 +10,7 @@
 
 TCase *directives_cases(void);
 TCase *environment_cases(void);
+TCase *het_cases(void);
 TCase *options_cases(void);
 TCase *request_cases(void);
 

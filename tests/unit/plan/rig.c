@@ -343,7 +343,9 @@ void rig_spec(struct rig *r, Wire__JobSpec *spec, const char *wish)
     }
 }
 
-uint32_t rig_submit(struct rig *r, const char *wish)
+uint32_t rig_submit(struct rig *r, const char *wish) { return rig_submit_het(r, 1, &wish); }
+
+uint32_t rig_submit_het(struct rig *r, uint32_t count, const char *const *wishes)
 {
     Wire__Op *op = rig_op(r);
     uint32_t id = 0;
@@ -351,10 +353,18 @@ uint32_t rig_submit(struct rig *r, const char *wish)
     op->submit = arena_alloc(&r->arena, sizeof *op->submit);
     wire__op_submit__init(op->submit);
     op->submit->spec = arena_alloc(&r->arena, sizeof *op->submit->spec);
-    rig_spec(r, op->submit->spec, wish);
+    rig_spec(r, op->submit->spec, wishes[0]);
+    op->submit->het = arena_alloc(&r->arena, count * sizeof *op->submit->het);
+    for (uint32_t i = 1; i < count; i++) {
+        Wire__JobSpec *spec = arena_alloc(&r->arena, sizeof *spec);
+
+        rig_spec(r, spec, wishes[i]);
+        spec->is_batch = false;
+        op->submit->het[op->submit->n_het++] = spec;
+    }
     op->submit->uid = op->submit->gid = 1000;
     op->submit->user = arena_copy(&r->arena, "alice");
-    ck_assert_msg(rig_apply(r, op, &id) == 0, "submit %s", wish);
+    ck_assert_msg(rig_apply(r, op, &id) == 0, "submit %s", wishes[0]);
     return id;
 }
 
@@ -379,8 +389,8 @@ void rig_pass(struct rig *r)
                 continue;
             }
             ck_assert_msg(out.results[0].code == 0, "decision refused: %s", out.results[0].text ? out.results[0].text : "?");
-            if (d.ops[i]->start && r->started_count < 4096) {
-                r->by_backfill[r->started_count] = d.ops[i]->start->by_backfill;
+            if ((d.ops[i]->start || d.ops[i]->het_start) && r->started_count < 4096) {
+                r->by_backfill[r->started_count] = (d.ops[i]->start ? d.ops[i]->start : d.ops[i]->het_start->parts[0])->by_backfill;
                 r->started[r->started_count++] = out.results[0].job_id;
             }
         }

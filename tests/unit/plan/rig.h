@@ -28,6 +28,7 @@ Wire__Op *rig_op(struct rig *r);
 int  rig_apply(struct rig *r, Wire__Op *op, uint32_t *job_id);
 /* "nodes=2 tasks=4 cpus=1 mem=100 tmp=5 switches=1 segment=2 time=10 prio=5 part=p array=0-3 dep=afterok:1 feat=a w=n1 x=n2 gres=gpu:1 hold excl begin=+60 name=x": the id. */
 uint32_t rig_submit(struct rig *r, const char *wish);
+uint32_t rig_submit_het(struct rig *r, uint32_t count, const char *const *wishes);      /* components of one job, the first one's id */
 void rig_spec(struct rig *r, Wire__JobSpec *spec, const char *wish);
 void rig_pass(struct rig *r);                           /* until nothing is left to do */
 void rig_end(struct rig *r, uint32_t job_id, int status);

@@ -9,6 +9,7 @@ Suite *step_suite(void);
 Suite *features_suite(void);
 Suite *queue_suite(void);
 Suite *storm_suite(void);
+Suite *het_suite(void);
 
 int main(void)
 {
@@ -20,6 +21,7 @@ int main(void)
     srunner_add_suite(sr, features_suite());
     srunner_add_suite(sr, queue_suite());
     srunner_add_suite(sr, storm_suite());
+    srunner_add_suite(sr, het_suite());
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);
     srunner_free(sr);

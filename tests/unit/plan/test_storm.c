@@ -55,6 +55,34 @@ static void random_submit(struct rig *r)
     rig_submit(r, wish);
 }
 
+/* Components of random sizes, some of which wait for another job, are held or come later. */
+static void random_het(struct rig *r)
+{
+    static const char *const parts[] = { "p", "q", "r", "p,q" };
+    char wishes[4][128];
+    const char *list[4];
+    uint32_t count = 2 + roll(3);
+
+    for (uint32_t i = 0; i < count; i++) {
+        int n = snprintf(wishes[i], sizeof wishes[i], "part=%s tasks=%u time=%u", parts[roll(4)], 1 + roll(5), 1 + roll(60));
+
+        if (roll(4) == 0)
+            n += snprintf(wishes[i] + n, sizeof wishes[i] - (size_t)n, " nodes=%u", 1 + roll(3));
+        if (roll(8) == 0)
+            n += snprintf(wishes[i] + n, sizeof wishes[i] - (size_t)n, " excl");
+        if (roll(12) == 0)
+            n += snprintf(wishes[i] + n, sizeof wishes[i] - (size_t)n, " hold");
+        if (roll(12) == 0)
+            n += snprintf(wishes[i] + n, sizeof wishes[i] - (size_t)n, " begin=%u", roll(300));
+        if (roll(12) == 0 && r->s->next_job_id > 1)
+            n += snprintf(wishes[i] + n, sizeof wishes[i] - (size_t)n, " dep=afterok:%u kill", 1 + roll(r->s->next_job_id - 1));
+        if (roll(16) == 0)
+            n += snprintf(wishes[i] + n, sizeof wishes[i] - (size_t)n, " deadline=%u", 60 + roll(3000));
+        list[i] = wishes[i];
+    }
+    rig_submit_het(r, count, list);
+}
+
 static struct job *any_job(struct rig *r)
 {
     struct job *j, *found = NULL;
@@ -87,13 +115,26 @@ static void cancel(struct rig *r, uint32_t id)
     rig_apply(r, op, NULL);
 }
 
+/* Never a part of a heterogeneous job: what runs of it runs with its first component, in the same attempt. */
+static void invariant_het(const struct rig *r, const struct job *j, int seed)
+{
+    const struct job *first = het_leader(r->s, j);
+
+    if (j->state == JOB_RUNNING && !(j->flags & JOB_FLAG_REQUEUE))     /* else it is being emptied for the next attempt */
+        ck_assert_msg(first->state == JOB_RUNNING && first->attempt == j->attempt, "seed %d: component %u runs without the first one", seed, j->job_id);
+    if (j->state == JOB_PENDING)
+        ck_assert_msg(first->state == JOB_PENDING || first->flags & JOB_FLAG_REQUEUE, "seed %d: component %u waits while the first one does not", seed, j->job_id);
+}
+
 static void invariants(struct rig *r, int seed)
 {
     struct job *j;
 
     for (size_t i = 0; (j = table_next(&r->s->jobs, &i)); )
-        if (j->state == JOB_PENDING)
-            ck_assert_msg(j->advice != REASON_None || j->reason != REASON_None, "seed %d: job %u waits and does not say why", seed, j->job_id);
+        invariant_het(r, j, seed);
+    for (size_t i = 0; (j = table_next(&r->s->jobs, &i)); )
+        if (j->state == JOB_PENDING && !(het_leader(r->s, j)->flags & JOB_FLAG_REQUEUE))
+            ck_assert_msg(het_leader(r->s, j)->advice != REASON_None || j->reason != REASON_None, "seed %d: job %u waits and does not say why", seed, j->job_id);
     for (uint32_t n = 0; n < r->s->node_count; n++) {
         const struct node *node = &r->s->nodes[n];
 
@@ -116,7 +157,7 @@ START_TEST(storm)
         char node[8];
 
         for (uint32_t n = roll(5); n; n--)
-            random_submit(&r);
+            roll(5) ? random_submit(&r) : random_het(&r);
         if ((j = any_job(&r)) && roll(4) == 0)
             cancel(&r, j->job_id);
         if ((j = any_job(&r)) && roll(4) == 0)
@@ -130,7 +171,7 @@ START_TEST(storm)
         invariants(&r, _i);
         rig_clock(&r, 1 + roll(120));
         for (size_t i = 0; (j = table_next(&r.s->jobs, &i)); )
-            if (j->alloc_count && !j->allocs[0].gone && (j->state != JOB_RUNNING || roll(4) == 0))
+            if (j->alloc_count && !j->allocs[0].gone && (j->state != JOB_RUNNING || (!j->het_offset && roll(4) == 0)))
                 rig_end(&r, j->job_id, roll(3) ? 0 : 256);
     }
     rig_fini(&r);
@@ -145,7 +186,7 @@ START_TEST(a_new_leader_takes_over)
     rng = 77 + (uint64_t)_i * 131;
     rig_init(&r, conf);
     for (int i = 0; i < 60; i++)
-        random_submit(&r);
+        roll(5) ? random_submit(&r) : random_het(&r);
     rig_pass(&r);
     for (int i = 0; i < 10; i++) {
         struct job *j = any_job(&r);
@@ -156,7 +197,7 @@ START_TEST(a_new_leader_takes_over)
         rig_pass(&r);
         ck_assert_uint_eq(i ? 0 : r.started_count, 0);      /* nothing that the old one had not seen */
         invariants(&r, _i);
-        if (j->alloc_count && !j->allocs[0].gone)
+        if (j->alloc_count && !j->allocs[0].gone && !j->het_offset)
             rig_end(&r, j->job_id, 0);
         rig_pass(&r);
     }

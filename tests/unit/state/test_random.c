@@ -272,6 +272,52 @@ static void deed_start(struct life *l)
     do_start(&l->g, j->job_id, task, n->conf->name, cores);
 }
 
+static void deed_het(struct life *l)
+{
+    static const char *const names[] = { "n1", "n2", "n3" }, *const cores[] = { "0", "1", "0-1", "2-4", "5" };
+    struct job *j = some_job(l, PHASE_PENDING), *leader = j && j->het_job_id ? het_leader(l->g.s, j) : NULL;
+    const char *nodes[4], *sets[4];
+    char name[8];
+    int id;
+
+    for (uint32_t i = 0; i < 4; i++) {
+        nodes[i] = names[roll(l, 3)];
+        sets[i] = cores[roll(l, 5)];
+    }
+    if (leader && roll(l, 4)) {
+        do_het_start(&l->g, leader->job_id, roll(l, 12) ? leader->het_count : 2, nodes, sets);
+        return;
+    }
+    snprintf(name, sizeof name, "n%u", roll(l, 4));
+    id = do_het_submit(&l->g, name, 2 + roll(l, 3), 1000 + roll(l, 2), roll(l, 4));
+    for (uint32_t k = 0; id > 0 && k < state_job(l->g.s, (uint32_t)id)->het_count; k++)
+        l->fates[(uint32_t)id + k] = (struct fate){ .known = true };
+}
+
+/* No component runs while the first one does not, and none waits while it runs. */
+static void check_het(struct life *l)
+{
+    const struct job *j;
+
+    for (size_t at = 0; (j = table_next(&l->g.s->jobs, &at)); ) {
+        enum job_phase first, own = job_phase(j);
+        bool holds = own == PHASE_LAUNCHING || own == PHASE_RUNNING || own == PHASE_SUSPENDED;
+
+        if (!j->het_offset)
+            continue;
+        ck_assert_msg(het_part(l->g.s, j, 0), "seed %u op %u: component %u is known and the first one is not", l->seed, l->ops, j->job_id);
+        first = job_phase(het_leader(l->g.s, j));
+        if (holds)
+            ck_assert_msg(first == PHASE_LAUNCHING || first == PHASE_RUNNING || first == PHASE_SUSPENDED, "seed %u op %u: component %u runs, the first one is %s", l->seed,
+                          l->ops, j->job_id, job_phase_name(first));
+        if (own == PHASE_PENDING)
+            ck_assert_msg(first == PHASE_PENDING || first == PHASE_REQUEUEING, "seed %u op %u: component %u waits, the first one is %s", l->seed, l->ops, j->job_id,
+                          job_phase_name(first));
+        if (holds)
+            ck_assert_uint_eq(j->attempt, het_leader(l->g.s, j)->attempt);
+    }
+}
+
 static void deed_report(struct life *l)
 {
     struct job *j = some_job(l, roll(l, 4) ? (int)(roll(l, 3) == 0 ? PHASE_LAUNCHING : roll(l, 2) ? PHASE_COMPLETING : PHASE_RUNNING) : -1);
@@ -450,7 +496,9 @@ static void live(unsigned seed, unsigned ops)
     for (l.ops = 0; l.ops < ops && l.g.s->next_job_id < IDS - 64; l.ops++) {
         uint32_t what = roll(&l, 100);
 
-        if (what < 18)
+        if (what < 10)
+            deed_het(&l);
+        else if (what < 18)
             deed_submit(&l);
         else if (what < 50)
             deed_start(&l);
@@ -470,6 +518,7 @@ static void live(unsigned seed, unsigned ops)
         check_waiting(&l);
         stage_check(&l.g);
         check_final(&l);
+        check_het(&l);
         if (!l.g.twin || roll(&l, 200) == 0) {
             state_destroy(l.g.twin);
             l.g.twin = stage_copy(&l.g);

@@ -32,6 +32,10 @@ int  do_run(struct stage *g, uint32_t job_id, uint32_t task, int status);       
 int  do_update(struct stage *g, uint32_t job_id, const char *tasks, int verb, const char *key, const char *value, bool by_admin);
 int  do_register(struct stage *g, const char *node, uint64_t mem_mib, uint32_t cpus, const char *boot_id, const Wire__RunningStep *step);
 
+/* test_het.c: a heterogeneous job of so many components, the first one perhaps a batch job; its start, component i on nodes[i] with cores[i]. */
+int  do_het_submit(struct stage *g, const char *name, uint32_t count, uint32_t uid, bool batch);
+int  do_het_start(struct stage *g, uint32_t job_id, uint32_t count, const char *const *nodes, const char *const *cores);
+
 /* The invariants that hold after any op; fails the test with the name of the broken one. */
 void stage_check(const struct stage *g);
 /* Numbers from a seed. */
@@ -58,5 +62,6 @@ Suite *token_suite(void);
 Suite *info_suite(void);
 Suite *random_suite(void);
 Suite *survive_suite(void);
+Suite *het_suite(void);
 
 #endif
