@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/container.h"
+#include "agent/fault.h"
 #include "agent/private_tmp.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -110,13 +111,16 @@ int container_own(const Wire__StepOrder *order, struct spur_error *err)
     int rc;
 
     /* whatever the plugin does: no process of the step may get out of reach of wait() */
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+    if (fault(FAULT_SUBREAPER) || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return spur_fail(err, SPUR_EIO, "cannot become subreaper: %s", strerror(errno));
+    if (fault(FAULT_CONTAIN_OPEN))
+        return spur_fail(err, SPUR_EIO, "cannot open the plugin: %s", strerror(errno));
     if ((rc = contain_open(k, &own.host, &own.plugin, err)) < 0)
         return rc;
     own.ops = loader_ops(own.plugin);
     step = step_named(c->job_id, c->step_id, c->attempt, c->uid, c->gid, k ? k->scope : NULL, text);
-    rc = own.ops->create(own.plugin->self, &step, limits_of(k ? k->job : NULL, &job, &job_devices), limits_of(k ? k->step : NULL, &limits, &step_devices),
+    rc = fault(FAULT_CONTAIN_CREATE) ? spur_fail(err, SPUR_EIO, "cannot make a container: %s", strerror(errno)) :
+         own.ops->create(own.plugin->self, &step, limits_of(k ? k->job : NULL, &job, &job_devices), limits_of(k ? k->step : NULL, &limits, &step_devices),
                          &own.box, err);
     free(job_devices);
     free(step_devices);
@@ -124,18 +128,15 @@ int container_own(const Wire__StepOrder *order, struct spur_error *err)
         own.box = NULL;
         return spur_context(err, "%s", own.plugin->name);
     }
-    if ((rc = private_tmp_make(order, &own.ns_fd, err)) < 0) {
-        own.ops->destroy(own.plugin->self, own.box);
-        own.box = NULL;
-    }
-    return rc;
+    return private_tmp_make(order, &own.ns_fd, err);
 }
 
 int container_enter(struct spur_error *err)
 {
-    int rc = own.box ? own.ops->enter(own.plugin->self, own.box, err) : 0;
+    int rc = fault(FAULT_CONTAIN_ENTER) ? spur_fail(err, SPUR_EIO, "cannot enter the container: %s", strerror(errno)) :
+             own.box ? own.ops->enter(own.plugin->self, own.box, err) : spur_fail(err, SPUR_EIO, "there is no container");
 
-    return rc < 0 ? spur_context(err, "%s", own.plugin->name) : private_tmp_enter(own.ns_fd, err);
+    return rc < 0 ? spur_context(err, "%s", own.plugin ? own.plugin->name : "contain") : private_tmp_enter(own.ns_fd, err);
 }
 
 size_t container_signal(int signal)

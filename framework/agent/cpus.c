@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/cpus.h"
+#include "agent/fault.h"
 #include "base/str.h"
 #include "state/cpubind.h"
 
@@ -294,7 +295,7 @@ void cpus_apply(const struct cpus_task *t)
 
         for (size_t cpu = bitmap_first(&t->mask); cpu < t->mask.bits; cpu = bitmap_next(&t->mask, cpu))
             CPU_SET_S(cpu, size, set);
-        if (sched_setaffinity(0, size, set) < 0)
+        if (fault(FAULT_AFFINITY) || sched_setaffinity(0, size, set) < 0)
             say("slurmstepd: error: cpu-bind", t, t->word, &t->mask, errno == EINVAL ? " has no CPU that this task may use" : " cannot be set");
         free(set);
     }

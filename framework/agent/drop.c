@@ -17,8 +17,10 @@
 #include <unistd.h>
 
 #include "agent/drop.h"
+#include "agent/fault.h"
 
 int drop_fail_at, drop_lie_at;
+bool (*fault_hook)(enum fault at);
 
 #define CHECK_GROUPS 1024       /* groups read back one by one up to here; the number is compared always */
 

@@ -21,6 +21,7 @@
 #include "agent/agent.h"
 #include "agent/bcast.h"
 #include "agent/environment.h"
+#include "agent/fault.h"
 #include "agent/hardware.h"
 #include "agent/pool.h"
 #include "agent/spank_node.h"
@@ -76,7 +77,7 @@ void pool_stop(struct pool *p)
 static int order_file(const Wire__StepOrder *order, struct spur_error *err)
 {
     size_t n = wire__step_order__get_packed_size(order);
-    int fd = memfd_create("spur-order", MFD_CLOEXEC);
+    int fd = fault(FAULT_ORDER_FILE) ? -1 : memfd_create("spur-order", MFD_CLOEXEC);
     void *at;
 
     if (fd < 0 || ftruncate(fd, (off_t)n) < 0 || (at = mmap(NULL, n ? n : 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED) {
@@ -112,7 +113,7 @@ int pool_order(struct pool *p, const Wire__StepOrder *order, int *link_fd, struc
 
     if (order_fd < 0)
         return order_fd;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+    if (fault(FAULT_STEP_LINK) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
         close(order_fd);
         return spur_fail(err, SPUR_EIO, "cannot make a step's socket: %s", strerror(errno));
     }
@@ -197,7 +198,7 @@ static int take_order(int argc, char **argv)
     if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof fds))
         return 1;
     memcpy(fds, CMSG_DATA(c), sizeof fds);
-    if (fork() == 0) {
+    if (!fault(FAULT_POOL_FORK) && fork() == 0) {
         close(POOL_FD);
         become_supervisor(fds[0], fds[1], argv, argc);
     }

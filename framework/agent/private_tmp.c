@@ -22,6 +22,7 @@
 
 #include "agent/inside.h"
 #include "agent/private_tmp.h"
+#include "agent/fault.h"
 #include "config/job_container.h"
 #include "rpc/folder.h"
 
@@ -198,7 +199,7 @@ static int source_make(const Wire__StepOrder *o, const char *base, unsigned n, c
     for (int try = 0; ; try++) {        /* the folder above goes with the last job before this one */
         if (folder_make(root, 0700, err) < 0)
             return err->code;
-        if ((mkdir(job, 0700) < 0 && errno != EEXIST) || (mkdir(path, 0700) < 0 && errno != EEXIST)) {
+        if (fault(FAULT_TMP_SOURCE) || (mkdir(job, 0700) < 0 && errno != EEXIST) || (mkdir(path, 0700) < 0 && errno != EEXIST)) {
             if (errno == ENOENT && try < 20)
                 continue;
             return spur_fail(err, errno == ENOSPC ? SPUR_ENOSPACE : SPUR_EIO, "cannot make %.150s: %s", path, strerror(errno));
@@ -220,17 +221,17 @@ static int bind_all(const Wire__PrivateTmp *t, char (*sources)[480], struct spur
     int fds[DIRS_MAX];
     char from[64];
 
-    if (unshare(CLONE_NEWNS) < 0)
+    if (fault(FAULT_TMP_UNSHARE) || unshare(CLONE_NEWNS) < 0)
         return spur_fail(err, SPUR_EIO, "cannot make a mount namespace: %s", strerror(errno));
     /* Shared: what the node mounts later (an automounter) is seen by the job; never the other way */
-    if (mount(NULL, "/", NULL, MS_REC | (t->shared ? MS_SLAVE : MS_PRIVATE), NULL) < 0)
+    if (fault(FAULT_TMP_PART) || mount(NULL, "/", NULL, MS_REC | (t->shared ? MS_SLAVE : MS_PRIVATE), NULL) < 0)
         return spur_fail(err, SPUR_EIO, "cannot part the job's mounts from the node's: %s", strerror(errno));
     for (size_t i = 0; i < t->n_dirs; i++)
-        if ((fds[i] = open(sources[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+        if (fault(FAULT_TMP_OPEN) || (fds[i] = open(sources[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
             return spur_fail(err, SPUR_EIO, "cannot open %.150s: %s", sources[i], strerror(errno));
     for (size_t i = 0; i < t->n_dirs; i++) {
         snprintf(from, sizeof from, "/proc/self/fd/%d", fds[i]);
-        if (mount(from, t->dirs[i], NULL, MS_BIND, NULL) < 0)
+        if (fault(FAULT_TMP_BIND) || mount(from, t->dirs[i], NULL, MS_BIND, NULL) < 0)
             return spur_fail(err, SPUR_EIO, "cannot mount the job's own %.100s: %s", t->dirs[i], strerror(errno));
     }
     return 0;
@@ -289,7 +290,7 @@ int private_tmp_make(const Wire__StepOrder *o, int *ns_fd, struct spur_error *er
         return 0;
     for (size_t i = 0; rc == 0 && i < t->n_dirs && i < DIRS_MAX; i++)
         rc = source_make(o, lies_in(t->dirs[i], SHM) ? SHM : t->base_path, (unsigned)i, sources[i], err);
-    if (rc == 0 && (pipe2(said, O_CLOEXEC) < 0 || (pid = fork()) < 0))
+    if (rc == 0 && (pipe2(said, O_CLOEXEC) < 0 || fault(FAULT_TMP_FORK) || (pid = fork()) < 0))
         rc = spur_fail(err, SPUR_EIO, "cannot start what makes a namespace: %s", strerror(errno));
     if (pid == 0)
         maker_main(o, sources, said[1]);
@@ -306,7 +307,7 @@ int private_tmp_make(const Wire__StepOrder *o, int *ns_fd, struct spur_error *er
         else if (theirs.code)
             rc = spur_fail(err, theirs.code, "%s", theirs.text);
         snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
-        if (rc == 0 && (*ns_fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+        if (rc == 0 && (fault(FAULT_TMP_KEEP) || (*ns_fd = open(path, O_RDONLY | O_CLOEXEC)) < 0))
             rc = spur_fail(err, SPUR_EIO, "cannot open the job's namespace: %s", strerror(errno));
     }
     if (pid > 0) {
@@ -322,7 +323,7 @@ int private_tmp_make(const Wire__StepOrder *o, int *ns_fd, struct spur_error *er
 
 int private_tmp_enter(int ns_fd, struct spur_error *err)
 {
-    if (ns_fd >= 0 && setns(ns_fd, CLONE_NEWNS) < 0)
+    if (ns_fd >= 0 && (fault(FAULT_TMP_ENTER) || setns(ns_fd, CLONE_NEWNS) < 0))
         return spur_fail(err, SPUR_EIO, "cannot enter the job's namespace: %s", strerror(errno));
     return 0;
 }

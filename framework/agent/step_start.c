@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "agent/container.h"
+#include "agent/fault.h"
 #include "agent/pty.h"
 #include "agent/step_inside.h"
 #include "base/clock.h"
@@ -30,20 +31,20 @@ static int write_script(struct supervisor *s, struct spur_error *err)
     int fd, rc = 0;
 
     unlinkat(s->folder_fd, STEP_SCRIPT, 0);
-    fd = openat(s->folder_fd, STEP_SCRIPT, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700);
+    fd = fault(FAULT_SCRIPT_OPEN) ? -1 : openat(s->folder_fd, STEP_SCRIPT, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700);
     if (fd < 0)
         return spur_fail(err, SPUR_EIO, "cannot make the script in %s: %s", s->order->folder, strerror(errno));
-    if (geteuid() == 0 && fchown(fd, c->uid, c->gid) < 0)
+    if (geteuid() == 0 && (fault(FAULT_SCRIPT_OWNER) || fchown(fd, c->uid, c->gid) < 0))
         rc = spur_fail(err, SPUR_EIO, "cannot give the script in %s to user %u: %s", s->order->folder, c->uid, strerror(errno));
     for (size_t at = 0; rc == 0 && at < l->script.len; ) {
-        ssize_t n = write(fd, l->script.data + at, l->script.len - at);
+        ssize_t n = fault(FAULT_SCRIPT_WRITE) ? -1 : write(fd, l->script.data + at, l->script.len - at);
 
         if (n < 0 && errno != EINTR)
             rc = spur_fail(err, errno == ENOSPC ? SPUR_ENOSPACE : SPUR_EIO, "cannot write the script in %s: %s", s->order->folder, strerror(errno));
         else if (n > 0)
             at += (size_t)n;
     }
-    if (rc == 0 && fchmod(fd, 0700) < 0)
+    if (rc == 0 && (fault(FAULT_SCRIPT_MODE) || fchmod(fd, 0700) < 0))
         rc = spur_fail(err, SPUR_EIO, "cannot make the script in %s executable: %s", s->order->folder, strerror(errno));
     if (close(fd) < 0 && rc == 0)
         rc = spur_fail(err, SPUR_EIO, "cannot write the script in %s: %s", s->order->folder, strerror(errno));

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "agent/container.h"
+#include "agent/fault.h"
 #include "agent/step_inside.h"
 #include "base/clock.h"
 #include "base/duration.h"
@@ -75,7 +76,9 @@ int supervisor_save(struct supervisor *s)
     buf = mem_alloc(n);
     wire__step_state__pack(&st, buf);
     /* not flushed: it has to outlive processes, not the machine, which would take the tasks with it */
-    if ((rc = folder_write(s->folder_fd, STEP_STATE, buf, n, 0600, false, &err)) < 0)
+    rc = fault(FAULT_STATE_FILE) ? spur_fail(&err, SPUR_EIO, "cannot write %s: %s", STEP_STATE, strerror(errno)) :
+         folder_write(s->folder_fd, STEP_STATE, buf, n, 0600, false, &err);
+    if (rc < 0)
         fprintf(stderr, "spurstepd: %s\n", err.text);
     free(buf);
     free(pids);
@@ -507,9 +510,11 @@ static int open_all(struct supervisor *s, struct spur_error *err)
     sigset_t set;
     int rc;
 
-    s->folder_fd = open(s->order->folder, O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    s->folder_fd = fault(FAULT_FOLDER) ? -1 : open(s->order->folder, O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (s->folder_fd < 0)
         return spur_fail(err, SPUR_EIO, "cannot open %s: %s", s->order->folder, strerror(errno));
+    if (fault(FAULT_LISTEN))
+        return spur_fail(err, SPUR_EIO, "cannot listen on the socket %s: %s", STEP_SOCKET, strerror(errno));
     if ((s->listen_fd = folder_listen(s->folder_fd, STEP_SOCKET, err)) < 0)
         return s->listen_fd;
     if ((rc = container_own(s->order, err)) < 0)
@@ -518,7 +523,7 @@ static int open_all(struct supervisor *s, struct spur_error *err)
     sigprocmask(SIG_BLOCK, &set, NULL);         /* only SIGCHLD is taken; everything else may not end a supervisor */
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    s->signal_fd = fault(FAULT_SIGNALFD) ? -1 : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s->signal_fd < 0)
         return spur_fail(err, SPUR_EIO, "cannot make a signalfd: %s", strerror(errno));
     return 0;
@@ -616,6 +621,7 @@ int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
     if ((rc = open_all(&s, &err)) < 0) {
         agent_greet(&s);
         supervisor_report(&s, WIRE__REPORT__KIND__LAUNCH_FAILED, 0, err.text);
+        container_release();        /* it may be there already: nobody else would take it away */
         supervisor_report(&s, WIRE__REPORT__KIND__GONE, 0, NULL);
         return 1;
     }
@@ -626,6 +632,7 @@ int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
     if (supervisor_save(&s) < 0) {           /* the folder is gone: a new agent has not known of this step and says that it never ran */
         agent_greet(&s);
         supervisor_report(&s, WIRE__REPORT__KIND__LAUNCH_FAILED, 0, "the step's state file cannot be written");
+        container_release();
         supervisor_report(&s, WIRE__REPORT__KIND__GONE, 0, NULL);
         return 1;
     }

@@ -7,6 +7,7 @@
  * standard error and exits 127 (not there) or 126 (not executable), as shells do.
  * The supervisor has one thread, so the child may allocate after fork.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -22,12 +23,15 @@
 #include <spur/mpi.h>
 
 #include "agent/container.h"
+#include "agent/fault.h"
 #include "agent/pty.h"
 #include "agent/task.h"
 #include "agent/taskhooks.h"
 #include "base/str.h"
 
 #define WORD_FD 3       /* where the child keeps its end of the socket */
+
+static int word_to = -1;        /* the same before it is there: 3 may be anything of the supervisor's until then */
 
 static _Noreturn void child_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static _Noreturn void child_fail(const char *format, ...)
@@ -38,7 +42,7 @@ static _Noreturn void child_fail(const char *format, ...)
     va_start(args, format);
     vsnprintf(w.text, sizeof w.text, format, args);
     va_end(args);
-    if (write(WORD_FD, &w, sizeof w) < 0)
+    if (write(word_to, &w, sizeof w) < 0)
         _exit(125);
     _exit(1);
 }
@@ -63,7 +67,7 @@ static int open_output(const char *path, bool append, const char *what)
     /* O_APPEND in both modes: several writers of one file (steps, a truncating tail -f) never overwrite each other */
     int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_APPEND | (append ? 0 : O_TRUNC), fd;
 
-    fd = open(path, flags, 0666);
+    fd = fault(*what == 'o' ? FAULT_OUTPUT : FAULT_ERRORS) ? -1 : open(path, flags, 0666);
     if (fd < 0 && errno == ENOENT) {
         task_make_folders(path);
         fd = open(path, flags, 0666);
@@ -76,13 +80,13 @@ static int open_output(const char *path, bool append, const char *what)
 /* Moves fd to `to`; descriptors 0-2 are free to be overwritten in the order 0, 1, 2 only because sources lie above WORD_FD. */
 static void place(int fd, int to)
 {
-    if (dup2(fd, to) < 0)
+    if (fault(FAULT_PLACE) || dup2(fd, to) < 0)
         child_fail("cannot place descriptor %d: %s", to, strerror(errno));
 }
 
 static int lifted(int fd)
 {
-    int up = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+    int up = fault(FAULT_LIFT) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10);
 
     if (up < 0)
         child_fail("cannot duplicate a descriptor: %s", strerror(errno));
@@ -99,7 +103,7 @@ static void open_streams(const struct task_plan *p)
         return;
     }
     in = p->in_path ? open(p->in_path, O_RDONLY | O_NOCTTY) : p->in_fd >= 0 ? p->in_fd : open("/dev/null", O_RDONLY);
-    if (in < 0)
+    if (in < 0 || fault(FAULT_INPUT))
         child_fail("cannot open input file %s: %s", p->in_path ? p->in_path : "/dev/null", strerror(errno));
     place(in, 0);
     out = p->out_path ? open_output(p->out_path, p->append, "output") : p->out_fd >= 0 ? p->out_fd : open("/dev/null", O_WRONLY);
@@ -124,18 +128,40 @@ static void take_limits(const struct task_plan *p)
         now.rlim_cur = r->soft == UINT64_MAX ? RLIM_INFINITY : (rlim_t)r->soft;
         if (now.rlim_max != RLIM_INFINITY && (now.rlim_cur == RLIM_INFINITY || now.rlim_cur > now.rlim_max))
             now.rlim_cur = now.rlim_max;        /* the node's hard limit is the site's word */
-        setrlimit((__rlimit_resource_t)r->resource, &now);
+        if (fault(FAULT_LIMIT) || setrlimit((__rlimit_resource_t)r->resource, &now) < 0)
+            dprintf(2, "slurmstepd: error: cannot set limit %u of who submitted: %s\n", (unsigned)r->resource, strerror(errno));
     }
+}
+
+/* Older kernels. What /proc does not tell of is closed by number. */
+static void close_listed(unsigned first)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned *fds = NULL, n = 0, fd;
+    struct dirent *d;
+
+    while (dir && (d = readdir(dir)))
+        if (number_u32(d->d_name, &fd) && fd >= first && (int)fd != dirfd(dir)) {
+            fds = mem_grow(fds, n + 1, sizeof *fds);
+            fds[n++] = fd;
+        }
+    for (unsigned i = 0; i < n; i++)
+        close((int)fds[i]);
+    free(fds);
+    if (dir)
+        closedir(dir);
+    else
+        for (fd = first; fd < 4096; fd++)
+            close((int)fd);
 }
 
 void task_close_from(unsigned first)
 {
 #ifdef SYS_close_range
-    if (syscall(SYS_close_range, first, ~0u, 0u) == 0)
+    if (!fault(FAULT_CLOSE_RANGE) && syscall(SYS_close_range, first, ~0u, 0u) == 0)
         return;
 #endif
-    for (unsigned fd = first; fd < 4096; fd++)
-        close((int)fd);
+    close_listed(first);
 }
 
 /* First line of a script, if it has one: for "bad interpreter". */
@@ -172,7 +198,7 @@ static void send_streams(void)
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(sizeof fd);
     memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    if (sendmsg(WORD_FD, &m, MSG_NOSIGNAL) < 0)
+    if (fault(FAULT_STREAMS) || sendmsg(WORD_FD, &m, MSG_NOSIGNAL) < 0)
         child_fail("cannot talk to the supervisor: %s", strerror(errno));
 }
 
@@ -217,6 +243,8 @@ static _Noreturn void run_program(const struct task_plan *p)
     int cause = ENOENT;
     char full[4096];
 
+    if (fault(FAULT_EXEC))
+        exec_failed(program, errno);
     if (strchr(program, '/')) {
         execve(program, p->argv, p->env->vars);
         exec_failed(program, errno);
@@ -257,9 +285,11 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
     default_signals();
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    setsid();
+    word_to = word_fd;
+    if (fault(FAULT_SESSION) || setsid() < 0)       /* without one its end would be somebody else's */
+        child_fail("cannot lead a session: %s", strerror(errno));
     /* the socket's end goes to WORD_FD, everything else that is needed above 10 */
-    word_fd = lifted(word_fd);
+    word_fd = word_to = lifted(word_fd);
     if (p->in_fd >= 0)
         p->in_fd = lifted(p->in_fd);
     if (p->out_fd >= 0)
@@ -268,8 +298,9 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
         p->err_fd = lifted(p->err_fd);
     if (p->mpi_fd > 0)
         p->mpi_fd = lifted(p->mpi_fd);
-    if (dup3(word_fd, WORD_FD, O_CLOEXEC) < 0)
-        _exit(125);
+    if (fault(FAULT_WORD) || dup3(word_fd, WORD_FD, O_CLOEXEC) < 0)
+        child_fail("cannot place descriptor %d: %s", WORD_FD, strerror(errno));
+    word_to = WORD_FD;
     environment_task_pid(p->env, getpid());
     if ((fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)) >= 0) {      /* the supervisor's protection is not the job's */
         if (write(fd, "0", 1) < 0)
@@ -281,9 +312,9 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
     if (p->is_pty && pty_take(p->in_fd, &err) < 0)
         child_fail("%s", err.text);
     umask(p->umask);
-    if (p->work_dir && chdir(p->work_dir) < 0) {
+    if (p->work_dir && (fault(FAULT_WORK_DIR) || fault(FAULT_LAST_DIR) || chdir(p->work_dir) < 0)) {
         complaint = errno;
-        if (chdir("/tmp") < 0 && chdir("/") < 0)
+        if ((fault(FAULT_LAST_DIR) || chdir("/tmp") < 0) && chdir("/") < 0)
             child_fail("cannot change to %s nor to /tmp: %s", p->work_dir, strerror(errno));
     }
     open_streams(p);
@@ -303,7 +334,8 @@ static _Noreturn void child_main(struct task_plan *p, int word_fd)
     else if (p->hooks->last(p->hooks->arg, p, &err) < 0)        /* all of ours close at the exec; what is open beyond is what a plugin means to hand on */
         child_fail("%s", err.text);
     for (int i = 0; i < 2; i++)
-        if (p->prologs[i] && task_prolog(p->prologs[i], p->env, 1, &err) < 0) {
+        if (p->prologs[i] && (fault(FAULT_PROLOG) ? spur_fail(&err, SPUR_EIO, "cannot start the task prolog: %s", strerror(errno)) :
+                              task_prolog(p->prologs[i], p->env, 1, &err)) < 0) {
             dprintf(2, "slurmstepd: error: %s\n", err.text);
             child_fail("%s", err.text);
         }
@@ -324,9 +356,9 @@ int task_fork(const struct task_plan *plan, pid_t *pid, int *word_fd, struct spu
 
     if ((rc = drop_possible(&plan->drop, err)) < 0)
         return rc;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+    if (fault(FAULT_TASK_SOCKET) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return spur_fail(err, SPUR_EIO, "cannot make a task's socket: %s", strerror(errno));
-    *pid = plan->hooks ? fork_beside() : fork();
+    *pid = fault(FAULT_TASK_FORK) ? -1 : plan->hooks ? fork_beside() : fork();
     if (*pid == 0)
         child_main(&copy, pair[1]);
     close(pair[1]);

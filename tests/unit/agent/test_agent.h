@@ -12,6 +12,7 @@ TCase *case_spool(void);
 TCase *case_container(void);
 TCase *case_limits(void);
 TCase *case_drop(void);
+TCase *case_faults(void);
 TCase *case_hooks(void);
 
 #endif
