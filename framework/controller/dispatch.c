@@ -223,7 +223,7 @@ static void handle_ping(struct ctl *c, struct request *r)
 }
 
 /* Could any of its partitions ever hold it, empty and whole? The select plugin's word, as a fact for admit. */
-static const char *request_never(struct ctl *c, struct request *r, const Wire__JobSpec *spec)
+static const char *request_never(struct ctl *c, struct request *r, const Wire__JobSpec *spec, bool is_part)
 {
     struct spur_error err = { 0 };
     struct str names;
@@ -248,7 +248,7 @@ static const char *request_never(struct ctl *c, struct request *r, const Wire__J
             is_asked = true;
             continue;
         }
-        if (ask.max_nodes > 1 && !ask.exclusive && mesh_wants_alone(c)) {
+        if ((ask.max_nodes > 1 || is_part) && !ask.exclusive && mesh_wants_alone(c)) {
             spur_fail(&err, SPUR_EDENIED, "a job that may get several nodes must have them alone in this cluster (mesh_isolation): use --exclusive, or -N 1");
             is_asked = true;
             continue;
@@ -287,10 +287,10 @@ static void submit_named(struct ctl *c, void *arg, const struct named *n)
             return;
         }
     }
-    facts.never = request_never(c, r, m->spec);
+    facts.never = request_never(c, r, m->spec, m->n_het > 0);
     het_never = arena_alloc(&r->arena, (m->n_het + 1) * sizeof *het_never);
     for (size_t i = 0; i < m->n_het; i++)
-        het_never[i] = request_never(c, r, m->het[i]);
+        het_never[i] = request_never(c, r, m->het[i], true);
     facts.het_never = het_never;
     if (admit_submit(c->state, m, &r->who, &facts, &r->arena, &adm, &err) < 0) {
         request_refuse(c, r, &err, adm.slurm_errno);
@@ -336,7 +336,7 @@ static void test_named(struct ctl *c, void *arg, const struct named *n)
         request_refuse(c, r, &err, 2036);
         return;
     }
-    facts.never = request_never(c, r, m->spec);
+    facts.never = request_never(c, r, m->spec, m->n_het > 0);
     if (admit_submit(c->state, m, &r->who, &facts, &r->arena, &adm, &err) < 0) {
         request_refuse(c, r, &err, adm.slurm_errno);
         return;

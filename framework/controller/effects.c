@@ -233,6 +233,18 @@ static void effect_send(struct ctl *c, const struct job *j, const struct step *s
     arena_fini(&a);
 }
 
+/* The last hook of a component has ended: now the script of the first one may start. */
+static void effect_start(struct ctl *c, const struct job *j);
+static void effect_component_ready(struct ctl *c, const struct job *j)
+{
+    const struct job *first = het_leader(c->state, j);
+    const char *prolog = config_text(c->state->config, CONF_PrologSlurmctld);
+
+    if (first != j && !j->awaits && ((prolog && *prolog) || hooks_alloc_runs(c)) && first->is_batch && first->state == JOB_RUNNING && !first->awaits &&
+        !(first->flags & JOB_FLAG_COMPLETING) && first->alloc_count && !first->allocs[0].started)
+        effect_start(c, first);
+}
+
 static void effect_launch(struct ctl *c, const struct job *j, const struct step *st, uint32_t rank) { effect_send(c, j, st, rank, false); }
 void effect_prolog(struct ctl *c, const struct job *j, uint32_t rank) { effect_send(c, j, NULL, rank, true); }
 
@@ -243,7 +255,7 @@ static void effect_start(struct ctl *c, const struct job *j)
         return;
     }
     c->starts++;
-    if (j->is_batch && j->alloc_count) {
+    if (j->is_batch && j->alloc_count && !het_awaits(c, j)) {
         effect_launch(c, j, NULL, 0);
         watch_launch(c, j, launch_deadline_ms(c));
     }
@@ -407,6 +419,7 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
                 fabric_started(c, j);
                 mesh_job(c, j, true);       /* its nodes know each other before its first task asks */
                 effect_start(c, j);
+                effect_component_ready(c, j);
             }
             waits_event(c, e->job_id);
             if (j && j->het_offset)
@@ -683,7 +696,7 @@ static void effects_again(struct ctl *c, const struct job *j, uint32_t rank)
         return;
     if (!j->allocs[rank].ready && hooks_alloc_runs(c))
         effect_prolog(c, j, rank);
-    if (j->is_batch && rank == 0 && !j->allocs[0].started && !j->awaits) {
+    if (j->is_batch && rank == 0 && !j->allocs[0].started && !j->awaits && !het_awaits(c, j)) {
         effect_launch(c, j, NULL, 0);
         watch_launch(c, j, launch_deadline_ms(c));
     }

@@ -44,6 +44,18 @@ const struct step *het_step_part(const struct ctl *c, const struct step *st, uin
     return part;
 }
 
+bool het_awaits(const struct ctl *c, const struct job *j)
+{
+    bool waits = false;
+
+    for (uint32_t k = 0; k < j->het_count; k++) {
+        const struct job *part = het_part(c->state, j, k);
+
+        waits |= part && part != j && part->state == JOB_RUNNING && part->flags & JOB_FLAG_CONFIGURING;
+    }
+    return waits;
+}
+
 struct launch_env { Wire__Launch *l; struct arena *a; size_t room; };
 
 static void env_set(void *arg, const char *name, const char *value)

@@ -101,7 +101,7 @@ static Wire__MeshNode *mesh_row(struct ctl *c, const struct node *n, struct aren
     return row;
 }
 
-/* Itself and all that it shares a job with. */
+/* Itself and all that it shares a job with; components of a heterogeneous job are one. */
 static void mesh_circle(const struct ctl *c, uint32_t node, struct bitmap *out)
 {
     const struct node *n = &c->state->nodes[node];
@@ -110,9 +110,13 @@ static void mesh_circle(const struct ctl *c, uint32_t node, struct bitmap *out)
     for (uint32_t i = 0; i < n->jobs; i++) {
         const struct job *j = state_job(c->state, n->job_ids[i]);
 
-        for (uint32_t k = 0; j && k < j->alloc_count; k++)
-            if (!j->allocs[k].gone && j->allocs[k].node != NODE_REMOVED)
-                bitmap_set(out, j->allocs[k].node);
+        for (uint32_t part = 0; j && part < (j->het_count ? j->het_count : 1); part++) {
+            const struct job *of = j->het_count ? het_part(c->state, j, part) : j;
+
+            for (uint32_t k = 0; of && k < of->alloc_count; k++)
+                if (!of->allocs[k].gone && of->allocs[k].node != NODE_REMOVED)
+                    bitmap_set(out, of->allocs[k].node);
+        }
     }
 }
 
@@ -255,13 +259,17 @@ void mesh_changed(struct ctl *c, uint32_t node)
 
 void mesh_job(struct ctl *c, const struct job *j, bool starts)
 {
-    if (!c->mesh || (j && j->alloc_count < 2) || !(mesh_traits(c) & SPUR_SWITCH_BY_JOB))
+    if (!c->mesh || (j && j->alloc_count < 2 && !j->het_count) || !(mesh_traits(c) & SPUR_SWITCH_BY_JOB))
         return;
     mesh_room(c);
     c->mesh->all_changed = c->mesh->all_changed || !j;
-    for (uint32_t i = 0; j && i < j->alloc_count; i++)
-        if (j->allocs[i].node != NODE_REMOVED)
-            c->mesh->is_changed[j->allocs[i].node] = true;
+    for (uint32_t part = 0; j && part < (j->het_count ? j->het_count : 1); part++) {
+        const struct job *of = j->het_count ? het_part(c->state, j, part) : j;
+
+        for (uint32_t i = 0; of && i < of->alloc_count; i++)
+            if (of->allocs[i].node != NODE_REMOVED)
+                c->mesh->is_changed[of->allocs[i].node] = true;
+    }
     if (starts)
         mesh_tell(&c->mesh->timer);
     else

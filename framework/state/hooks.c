@@ -72,6 +72,7 @@ static void launch_failed(struct doing *d, struct job *j, const char *text, bool
 {
     struct job_detail detail = { .status = 1 << 8, .text = text };
 
+    j = het_leader(d->s, j);
     if (!j->is_batch || !(j->requeue || force)) {
         job_happens(d, j, JOB_LAUNCH_FAILED_, &detail);
         return;
