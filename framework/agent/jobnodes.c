@@ -14,17 +14,21 @@
 #include "agent/inside.h"
 #include "agent/jobnodes.h"
 
-void job_nodes_write(int spool_fd, const char *folder, const char *nodes)
+/* For the job's user alone: where others' jobs are may be private. */
+void job_nodes_write(int spool_fd, const char *folder, const char *nodes, uid_t owner)
 {
     int dir = openat(spool_fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd;
     char line[1] = { '\n' };
+    struct stat before;
     bool is_whole;
 
     if (dir < 0)
         return;
     unlinkat(dir, JOB_NODES_FILE ".new", 0);
-    fd = openat(dir, JOB_NODES_FILE ".new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    is_whole = fd >= 0 && fchmod(fd, 0644) == 0 && write(fd, nodes, strlen(nodes)) == (ssize_t)strlen(nodes) && write(fd, line, 1) == 1;
+    if (owner == (uid_t)-1 && fstatat(dir, JOB_NODES_FILE, &before, AT_SYMLINK_NOFOLLOW) == 0)
+        owner = before.st_uid;
+    fd = openat(dir, JOB_NODES_FILE ".new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
+    is_whole = fd >= 0 && fchmod(fd, 0400) == 0 && (geteuid() != 0 || fchown(fd, owner, (gid_t)-1) == 0) && write(fd, nodes, strlen(nodes)) == (ssize_t)strlen(nodes) && write(fd, line, 1) == 1;
     if (fd >= 0)
         close(fd);
     if (!is_whole || renameat(dir, JOB_NODES_FILE ".new", dir, JOB_NODES_FILE) < 0)
@@ -40,5 +44,5 @@ void job_nodes_take(struct identity *n, const Wire__JobNodes *m)
         return;
     for (size_t i = 0; (s = table_next(&n->steps, &i)); )
         if (s->job_id == m->job_id && s->attempt == m->attempt)
-            job_nodes_write(n->agent->spool_fd, s->folder, m->nodes);
+            job_nodes_write(n->agent->spool_fd, s->folder, m->nodes, (uid_t)-1);
 }

@@ -8,7 +8,7 @@
 #define JOB_NODES_FILE "nodes"
 
 struct identity;
-void job_nodes_write(int spool_fd, const char *folder, const char *nodes);
+void job_nodes_write(int spool_fd, const char *folder, const char *nodes, uid_t owner);      /* owner -1: as the file is */
 void job_nodes_take(struct identity *n, const Wire__JobNodes *m);      /* the leader's word: they have changed */
 
 #endif

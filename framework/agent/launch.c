@@ -134,7 +134,7 @@ static int join_mesh(struct identity *n, struct agent_step *s, const Wire__Crede
 }
 
 /* The names of the job's nodes and their addresses in the mesh, as /etc/hosts has them: SPUR_MESH_HOSTS. */
-static int hosts_write(struct agent *a, struct agent_step *s, struct joining *x, const char *folder, struct spur_error *err)
+static int hosts_write(struct agent *a, struct agent_step *s, struct joining *x, const char *folder, uid_t owner, struct spur_error *err)
 {
     char path[1300];
     int dir, fd = -1, rc = 0;
@@ -143,8 +143,8 @@ static int hosts_write(struct agent *a, struct agent_step *s, struct joining *x,
         return 0;
     dir = openat(a->spool_fd, s->folder, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (dir >= 0)
-        fd = openat(dir, "hosts", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0 || write(fd, x->hosts.text, x->hosts.len) != (ssize_t)x->hosts.len)
+        fd = openat(dir, "hosts", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
+    if (fd < 0 || (geteuid() == 0 && fchown(fd, owner, (gid_t)-1) < 0) || write(fd, x->hosts.text, x->hosts.len) != (ssize_t)x->hosts.len)
         rc = spur_fail(err, errno == ENOSPC ? SPUR_ENOSPACE : SPUR_EIO, "cannot write %s/hosts: %s", folder, strerror(errno));
     if (fd >= 0)
         close(fd);
@@ -212,14 +212,14 @@ static int start_supervisor(struct identity *n, struct agent_step *s, const Wire
     }
     snprintf(folder, sizeof folder, "%s/%s", a->set->spool_dir, s->folder);
     if (l->job && l->job->nodes)
-        job_nodes_write(a->spool_fd, s->folder, l->job->nodes);
+        job_nodes_write(a->spool_fd, s->folder, l->job->nodes, c->uid);
     {
         char path[1300];
 
         snprintf(path, sizeof path, "%s/%s", folder, JOB_NODES_FILE);
         order_env_set(&x, "SPUR_JOB_NODES_FILE", path);
     }
-    if ((rc = hosts_write(a, s, &x, folder, err)) < 0)
+    if ((rc = hosts_write(a, s, &x, folder, c->uid, err)) < 0)
         goto out;
     launch.credential.len = 0;          /* checked; the supervisor believes the agent */
     launch.signature.len = 0;

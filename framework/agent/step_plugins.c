@@ -82,7 +82,7 @@ void supervisor_plugins_say(struct supervisor *s)
     if (!s->said.len || s->phase == PHASE_PLUGINS)
         return;
     if (fd >= 0) {
-        if (write(fd, s->said.text, s->said.len) < 0)
+        if (!task_say(fd, s->said.text, s->said.len))
             s->tasks[0].err_fd = -1;
     } else if (taskio_state(s->io) == TASKIO_OPEN) {
         taskio_say(s->io, s->said.text);

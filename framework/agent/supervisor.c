@@ -172,7 +172,7 @@ static void say_line(struct supervisor *s, const char *line)
 {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->tasks[i].err_fd >= 0) {
-            if (write(s->tasks[i].err_fd, line, strlen(line)) < 0)
+            if (!task_say(s->tasks[i].err_fd, line, strlen(line)))
                 s->tasks[i].err_fd = -1;
             return;
         }

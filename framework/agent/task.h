@@ -53,6 +53,9 @@ int task_fork(const struct task_plan *plan, pid_t *pid, int *word_fd, struct spu
 /* 1 and a word (err_fd: the descriptor that came with it, or -1); 0: none yet; -1: the program has been executed, or the child is gone. */
 int task_word_read(int word_fd, struct task_word *w, int *err_fd);
 
+/* Adds a line to the file behind that descriptor, unless its user could make the write wait: then nothing is said. False: it cannot be written any more. */
+bool task_say(int err_fd, const char *text, size_t n);
+
 /* Closes this descriptor and all above it. */
 void task_close_from(unsigned first);
 
