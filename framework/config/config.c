@@ -146,7 +146,7 @@ static const struct { enum config_key key; const char *value; enum config_effect
 /* Lists of which only some words act: those words, blank-separated, and what the others are. */
 static const struct { enum config_key key; const char *acting; } word_notes[] = {
     { CONF_SchedulerParameters, "bf_window bf_resolution bf_interval bf_max_job_test bf_max_job_start bf_job_part_count_reserve bf_continue kill_invalid_depend "
-      "max_script_size max_switch_wait nohold_on_prolog_fail" },
+      "max_script_size max_switch_wait nohold_on_prolog_fail whole_hetjob disable_hetjob_steps" },
     { CONF_PrologFlags, "Alloc DeferBatch ForceRequeueOnFail NoHold Serial" },
     { CONF_DependencyParameters, "kill_invalid_depend" },
     { CONF_SlurmctldParameters, "enable_configless" },

@@ -460,6 +460,11 @@ static void handle_step_create(struct ctl *c, struct request *r)
     struct spur_error err = { 0 };
     Wire__Blob *b = NULL;
 
+    if (m->n_het && config_has_word(c->state->config, CONF_SchedulerParameters, "disable_hetjob_steps")) {
+        spur_fail(&err, SPUR_EDENIED, "steps over several components of a heterogeneous job are switched off here (SchedulerParameters=disable_hetjob_steps)");
+        request_refuse(c, r, &err, 2037);
+        return;
+    }
     if (m->has_env) {
         b = arena_alloc(&r->arena, sizeof *b);
         wire__blob__init(b);

@@ -10,6 +10,7 @@ Suite *update_suite(void);
 Suite *nodes_suite(void);
 Suite *roles_suite(void);
 Suite *accounts_suite(void);
+Suite *het_suite(void);
 
 int main(void)
 {
@@ -22,6 +23,7 @@ int main(void)
     srunner_add_suite(sr, nodes_suite());
     srunner_add_suite(sr, roles_suite());
     srunner_add_suite(sr, accounts_suite());
+    srunner_add_suite(sr, het_suite());
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);
     srunner_free(sr);
