@@ -36,7 +36,7 @@ want() {
         case " $* " in *" $kind "*) ;; *) continue ;; esac
         dpkg-query -W -f '${Status}\n' "$name" 2>/dev/null | grep -q '^install ok installed$' && continue
         say "installing package: $name"
-        timeout 300 apt-get install -y --no-install-recommends "$name" >/dev/null 2>&1 </dev/null || say "$name cannot be had: its test will be skipped"
+        timeout 600 apt-get install -y --no-install-recommends "$name" >/dev/null 2>&1 </dev/null || say "$name cannot be had: its test will be skipped"
     done < <(grep -v '^#' "$top/etc/packages")
     return 0
 }
