@@ -23,7 +23,7 @@
 #include "config/config.h"
 
 static const char usage[] =
-    "Usage: spur sandbox start [--dir D] [--controllers N] [--at LIST] [--nodes N] [--cpus N] [--gpus TOPOLOGY] [--conf FILE] [--set KEY=VALUE] [--spur TEXT]\n"
+    "Usage: spur sandbox start [--dir D] [--controllers N] [--at LIST] [--nodes N] [--agents] [--cpus N] [--gpus TOPOLOGY] [--conf FILE] [--set KEY=VALUE] [--spur TEXT]\n"
     "       spur sandbox stop|status|env|leader [--dir D]\n"
     "       spur sandbox controllers N [--dir D]\n"
     "       spur sandbox kill|restart ctlN|nodeN|NODENAME|leader|all [--with-jobs] [--dir D]\n\n"
@@ -31,6 +31,7 @@ static const char usage[] =
     "  --controllers N   controllers: 1, 3 or 5 that agree on every entry; of 2 or 4 the last one reads along without a vote [1]\n"
     "  --at LIST         addresses of the controllers, ADDRESS or ADDRESS@NAMESPACE (`ip netns add`) [127.0.0.1,127.0.0.2,...]\n"
     "  --nodes N         nodes [4]; above 16 one process plays them all and job scripts are not run (see spurd --emulate)\n"
+    "  --agents          an agent for each node also above 16 of them, so that jobs run: three processes and about 6 MiB a node\n"
     "  --cpus N          CPUs of a node [those of the topology, else 8]\n"
     "  --gpus TOPOLOGY   emulate GPUs: a name (mi300x, hgx_h100, dgx_a100, ...) or a topology file\n"
     "  --conf FILE       a site's slurm.conf: its nodes are played on this machine\n"
@@ -106,7 +107,7 @@ static int sandbox_start(struct sandbox *s)
     is_new = access(conf, R_OK) < 0;
     if ((is_new ? sandbox_conf_write(s, &cfg, &err) : sandbox_load(s, &cfg, &err)) < 0)
         return say(&err);
-    daemons_of(cfg, &d);
+    daemons_of(s, cfg, &d);
     str_init(&t.text);
     if (mkdir(s->run, 0700) < 0 && errno != EEXIST) {
         spur_fail(&err, SPUR_EIO, "%s: %s", s->run, strerror(errno));
@@ -179,7 +180,7 @@ static int sandbox_status(struct sandbox *s)
 
     if (sandbox_load(s, &cfg, &err) < 0)
         return say(&err);
-    daemons_of(cfg, &d);
+    daemons_of(s, cfg, &d);
     str_init(&t.text);
     printf("sandbox in %s\n", s->dir);
     for (size_t i = 0; i < hostlist_count(d.names); i++) {
@@ -217,7 +218,7 @@ static int sandbox_leader(struct sandbox *s)
 
     if (sandbox_load(s, &cfg, &err) < 0)
         return say(&err);
-    daemons_of(cfg, &d);
+    daemons_of(s, cfg, &d);
     name = controller_leading(s, &d);
     if (name)
         printf("%s\n", name);
@@ -271,7 +272,7 @@ static int sandbox_signal(struct sandbox *s, const char *target, bool with_jobs,
 
     if (sandbox_load(s, &cfg, &err) < 0)
         return say(&err);
-    daemons_of(cfg, &d);
+    daemons_of(s, cfg, &d);
     if (word_eq(target, "leader")) {
         if (d.controllers == 1)
             target = hostlist_nth(d.names, 0);
@@ -349,6 +350,7 @@ int cmd_sandbox(int argc, char **argv)
         bool fine = true;
 
         if (!strcmp(argv[i], "--with-jobs")) { with_jobs = true; continue; }
+        if (!strcmp(argv[i], "--agents")) { s.has_agents = true; continue; }
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) { fputs(usage, stdout); return 0; }
         if (argv[i][0] != '-' && !target) { target = argv[i]; continue; }
         if (!value) fine = false;

@@ -14,7 +14,7 @@
 #include "base/hostlist.h"
 #include "base/str.h"
 
-#define SANDBOX_NODES_REAL      16      /* above so many nodes one process plays them all */
+#define SANDBOX_NODES_REAL      16      /* above so many nodes one process plays them all, unless --agents asks for an agent each */
 #define SANDBOX_CONTROLLERS_MAX 5
 
 struct config;
@@ -25,6 +25,7 @@ struct sandbox {
     const char *gpus, *conf, *at;   /* --gpus, --conf, --at; NULL: none */
     struct str extra;               /* --set lines */
     struct str spur;                /* --spur lines, %n not yet replaced */
+    bool has_agents;                /* --agents */
 };
 
 /* ---- sandbox_conf.c: files ---- */
@@ -43,8 +44,9 @@ size_t processes_count(const struct sandbox *s, const char *name, bool daemons_o
 void processes_end(const struct sandbox *s, const char *name, int signal, bool daemons_only, int64_t deadline);
 
 /* The daemons of a cluster: its controllers first, then its nodes, or the one process that plays them. */
+bool sandbox_is_emulated(const struct sandbox *s);      /* one process plays all nodes, as its files were made */
 struct daemons { struct hostlist *names; uint32_t controllers; bool is_emulated; struct str nodes; };
-void daemons_of(const struct config *cfg, struct daemons *d);
+void daemons_of(const struct sandbox *s, const struct config *cfg, struct daemons *d);
 void daemons_free(struct daemons *d);
 int  daemons_start_one(const struct sandbox *s, const struct daemons *d, const char *name, struct spur_error *err);
 bool daemon_lives(const struct sandbox *s, const char *name);

@@ -345,7 +345,7 @@ static void node_list(const struct config *cfg, struct str *out)
 
 static int conf_keys(const struct sandbox *s, const struct config *cfg, struct spur_error *err)
 {
-    bool is_emulated = cfg->node_count > SANDBOX_NODES_REAL;        /* the emulator speaks for many nodes: only a controller's key may */
+    bool is_emulated = sandbox_is_emulated(s);      /* the emulator speaks for many nodes: only a controller's key may */
     char path[1024], controllers[64];
     struct str nodes;
     int rc;
@@ -429,7 +429,7 @@ int sandbox_conf_write(struct sandbox *s, struct config **cfg, struct spur_error
         goto out;
     if ((rc = conf_controllers(s, *cfg, err)) < 0)
         goto out;
-    if ((*cfg)->node_count > SANDBOX_NODES_REAL)
+    if ((*cfg)->node_count > SANDBOX_NODES_REAL && !s->has_agents)
         rc = conf_for(s, "emulator", false, err);
     else
         for (size_t i = 0; i < (*cfg)->node_count && rc == 0; i++)

@@ -96,7 +96,7 @@ int sandbox_group(struct sandbox *s, struct config *cfg, uint32_t count, int64_t
         struct daemons d, before;
 
         snprintf(name, sizeof name, "ctl%u", have > count ? have : have + 1);
-        daemons_of(cfg, &before);       /* with those that leave: one of them may lead */
+        daemons_of(s, cfg, &before);       /* with those that leave: one of them may lead */
         if (have > count)
             rc = member_become(s, &before, c, name, NULL, MEMBER_NONE, deadline, err);
         daemons_free(&before);
@@ -104,7 +104,7 @@ int sandbox_group(struct sandbox *s, struct config *cfg, uint32_t count, int64_t
             rc = sandbox_conf_controllers(s, have > count ? have - 1 : have + 1, &now, err);
         if (rc < 0)
             break;
-        daemons_of(now, &d);
+        daemons_of(s, now, &d);
         if (have > count) {
             processes_end(s, name, SIGTERM, true, deadline);
             printf("%s has left\n", name);

@@ -197,12 +197,20 @@ static int daemon_start(const struct sandbox *s, const char *name, const char *a
     return 0;
 }
 
-void daemons_of(const struct config *cfg, struct daemons *d)
+bool sandbox_is_emulated(const struct sandbox *s)
+{
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s/etc/emulator", s->dir);
+    return access(path, F_OK) == 0;
+}
+
+void daemons_of(const struct sandbox *s, const struct config *cfg, struct daemons *d)
 {
     struct hostlist *h = hostlist_create();
 
     d->names = hostlist_create();
-    d->is_emulated = cfg->node_count > SANDBOX_NODES_REAL;
+    d->is_emulated = sandbox_is_emulated(s);
     for (size_t i = 0; i < cfg->controller_count; i++)
         hostlist_add(d->names, cfg->controllers[i].host);
     d->controllers = (uint32_t)cfg->controller_count;
