@@ -270,6 +270,8 @@ int partition_change(struct state *s, const Wire__PartitionUpdateRequest *u, str
     struct config_partition *p = (struct config_partition *)config_partition_find(c, u->name);
     int rc;
 
+    if (u->create && u->delete_)
+        return spur_fail(err, SPUR_EINVAL, "partition %.60s cannot be made and deleted at once", u->name);
     if (u->create && p)
         return spur_fail(err, SPUR_EEXISTS, "partition %.60s exists already", u->name);
     if (!u->create && !p)
