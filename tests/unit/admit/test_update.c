@@ -64,6 +64,46 @@ START_TEST(same_verdict)
 }
 END_TEST
 
+/* Two values at once: taken by an update when, and only when, a submit takes them both. */
+START_TEST(same_verdict_in_pairs)
+{
+    static const uint32_t users[] = { ALICE, 0 };
+    struct desk d;
+
+    for (size_t u = 0; u < sizeof users / sizeof users[0]; u++)
+        for (size_t k = 0; k < sizeof twins / sizeof twins[0]; k++) {
+            Wire__JobUpdateRequest r = WIRE__JOB_UPDATE_REQUEST__INIT;
+            Wire__KeyValue kv[2], *set[2] = { &kv[0], &kv[1] };
+            int as_submit, as_update, id;
+            char text[16], wish[128];
+
+            if (!strcmp(twins[_i].key, twins[k].key))
+                continue;
+            desk_init(&d, conf);
+            desk_as(&d, users[u]);
+            id = desk_submit(&d, "hold");
+            snprintf(text, sizeof text, "%d", id);
+            snprintf(wish, sizeof wish, "%s %s", twins[_i].wish, twins[k].wish);
+            as_submit = desk_submit(&d, wish);
+            for (int n = 0; n < 2; n++) {
+                wire__key_value__init(&kv[n]);
+                kv[n].key = arena_copy(&d.r.arena, twins[n ? k : (size_t)_i].key);
+                kv[n].value = arena_copy(&d.r.arena, twins[n ? k : (size_t)_i].value);
+            }
+            r.ids = text;
+            r.set = set;
+            r.n_set = 2;
+            d.out = (struct admitted){ 0 };
+            d.err = (struct spur_error){ 0 };
+            as_update = desk_errno(&d, admit_job_update(d.r.s, &r, &d.who, &d.facts, &d.r.arena, &d.out, &d.err));
+            ck_assert_msg((as_submit > 0) == (as_update == 0), "%u %s: submit %d, update %d %s", users[u], wish, as_submit, as_update, d.err.text);
+            if (as_update == 0)
+                ck_assert_int_eq(desk_apply(&d), 0);
+            desk_fini(&d);
+        }
+}
+END_TEST
+
 START_TEST(rights)
 {
     struct desk d;
@@ -152,6 +192,7 @@ Suite *update_suite(void)
     TCase *t = tcase_create("update");
 
     tcase_add_loop_test(t, same_verdict, 0, sizeof twins / sizeof twins[0]);
+    tcase_add_loop_test(t, same_verdict_in_pairs, 0, sizeof twins / sizeof twins[0]);
     tcase_add_test(t, rights);
     tcase_add_test(t, of_a_running_job);
     tcase_add_test(t, times_become_seconds);
