@@ -43,11 +43,15 @@ int  admit_vouched(const struct state *s, const struct spur_identity *who, struc
 struct admitted {
     Wire__Op **ops; size_t op_count;        /* in the arena */
     char **warnings; size_t warning_count;
+    uint32_t *row_of_op;                    /* admit_cancel: which row of the reply an operation belongs to, in the arena */
     int slurm_errno;                        /* of the refusal, when admit_* fails */
     const char *suspect;                    /* admit_register, admit_report, admitted or not: what no honest agent does; "wanted to register as node n2" */
 };
 int  admit_submit(struct state *s, const Wire__SubmitRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_cancel(struct state *s, const Wire__CancelRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, Wire__DoneReply *reply, struct spur_error *err);
+/* What became of its operations, into the rows of the reply: an id fails when all that it named was refused. Jobs that filters alone have found and that have ended
+ * meanwhile get no row. */
+void admit_cancelled(const struct admitted *out, const struct op_result *results, size_t n, Wire__DoneReply *reply, struct arena *a);
 int  admit_job_update(struct state *s, const Wire__JobUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_node_update(struct state *s, const Wire__NodeUpdateRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);
 int  admit_node_reboot(struct state *s, const Wire__NodeRebootRequest *r, const struct spur_identity *who, const struct facts *f, struct arena *a, struct admitted *out, struct spur_error *err);

@@ -24,29 +24,77 @@ struct canceller {
     struct arena *arena;
     struct admitted *out;
     Wire__DoneReply *reply;
-    size_t   result_room;
 };
 
-static void answer(struct canceller *c, uint32_t job_id, int code, const char *text, const char *tasks)
+static void row_add(Wire__DoneReply *reply, struct arena *a, uint32_t job_id, int code, const char *text, const char *tasks)
 {
-    Wire__JobResult *row = arena_alloc(c->arena, sizeof *row);
+    Wire__JobResult *row = arena_alloc(a, sizeof *row);
 
     wire__job_result__init(row);
     row->has_job_id = row->has_code = true;
     row->job_id = job_id;
     row->code = code;
-    row->text = arena_copy(c->arena, text);
-    row->tasks = arena_copy(c->arena, tasks);
-    if (c->reply->n_results == c->result_room) {
-        Wire__JobResult **rows;
+    row->text = arena_copy(a, text);
+    row->tasks = arena_copy(a, tasks);
+    if ((reply->n_results & (reply->n_results - 1)) == 0) {     /* doubles at powers of two, as op_add */
+        Wire__JobResult **rows = arena_alloc(a, (reply->n_results ? reply->n_results * 2 : 1) * sizeof *rows);
 
-        c->result_room = c->result_room ? c->result_room * 2 : 16;
-        rows = arena_alloc(c->arena, c->result_room * sizeof *rows);
-        if (c->reply->n_results)
-            memcpy(rows, c->reply->results, c->reply->n_results * sizeof *rows);
-        c->reply->results = rows;
+        if (reply->n_results)
+            memcpy(rows, reply->results, reply->n_results * sizeof *rows);
+        reply->results = rows;
     }
-    c->reply->results[c->reply->n_results++] = row;
+    reply->results[reply->n_results++] = row;
+}
+
+static void answer(struct canceller *c, uint32_t job_id, int code, const char *text, const char *tasks)
+{
+    row_add(c->reply, c->arena, job_id, code, text, tasks);
+}
+
+/* The row of an id is answered when its operations have been added: they are of the row that comes next. */
+static void note_row(struct canceller *c)
+{
+    size_t n = c->out->op_count;
+
+    if ((n & (n - 1)) == 0) {
+        uint32_t *rows = arena_alloc(c->arena, (n ? n * 2 : 1) * sizeof *rows);
+
+        if (n)
+            memcpy(rows, c->out->row_of_op, n * sizeof *rows);
+        c->out->row_of_op = rows;
+    }
+    c->out->row_of_op[n] = (uint32_t)c->reply->n_results;
+}
+
+void admit_cancelled(const struct admitted *out, const struct op_result *results, size_t n, Wire__DoneReply *reply, struct arena *a)
+{
+    size_t rows = reply->n_results, i = 0;
+
+    if (n > out->op_count)
+        n = out->op_count;
+    while (i < n) {
+        uint32_t row = out->row_of_op[i];
+        const struct op_result *failed = NULL;
+        bool any = false;
+        size_t first = i;
+
+        if (row >= rows) {                  /* of a filter */
+            if (results[i].code < 0 && results[i].code != SPUR_ESTALE)
+                row_add(reply, a, out->ops[i]->cancel->job_id, results[i].code, results[i].text, NULL);
+            i++;
+            continue;
+        }
+        for (; i < n && out->row_of_op[i] == row; i++)
+            if (results[i].code < 0)
+                failed = failed ? failed : &results[i];
+            else
+                any = true;
+        if (failed && !any) {
+            reply->results[row]->code = failed->code;
+            reply->results[row]->text = arena_copy(a, failed->text ? failed->text : spur_code_text(failed->code));
+            reply->results[row]->job_id = out->ops[first]->cancel->job_id;
+        }
+    }
 }
 
 static bool may(const struct canceller *c, const struct job *j)
@@ -75,6 +123,7 @@ static void add(struct canceller *c, uint32_t job_id, const char *tasks, bool ha
     o->has_status = r->has_status;
     o->status = r->status;
     o->has_het_alone = o->het_alone = c->het_alone;
+    note_row(c);
     op_add(c->out, c->arena, op);
 }
 
@@ -218,6 +267,7 @@ static void cancel_id(struct canceller *c, const char *id)
         }
         if (step_id == STEP_BATCH && j->is_batch) {     /* it has no row of its own: the batch shell is what is meant */
             add(c, j->job_id, NULL, true, step_id);
+            answer(c, job_id, 0, NULL, id);
             goto out;
         }
         while (st && st->step_id != step_id)

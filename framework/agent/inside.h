@@ -59,6 +59,7 @@ struct agent_step {
     bool     adopted;               /* found at the start of this agent */
     bool     joined;                /* the switch plugin knows it */
     bool     is_stuck;              /* its processes do not die of SIGKILL */
+    struct left *left;              /* its supervisor was killed: what that left behind is being ended */
 };
 
 /* A job whose emptiness the leader waits for. */

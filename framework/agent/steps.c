@@ -3,8 +3,8 @@
  *
  * A step is known from its launch until its container is empty and both reports (ENDED, GONE of the step) are durable; then its folder goes.
  * GONE of a job, which frees its resources, is said only when the leader has asked for the end (KILL until_empty), no step of the job is
- * left and its Epilog has run. A supervisor that vanishes without its last word has been killed: its tasks' sessions are killed by the agent, and the step ends
- * with what its state file says, or with signal 9.
+ * left and its Epilog has run. A supervisor that vanishes without its last word has been killed: its tasks' sessions are killed by the agent, and when none
+ * of them is left the step ends with what its state file says, or with signal 9.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/contain.h"
@@ -28,8 +27,8 @@
 #include "state/job.h"
 
 #define STATE_MAX (1u << 20)
-#define LEFT_ROUNDS   100         /* of kills, where a supervisor was killed itself */
-#define LEFT_PAUSE_NS 2000000
+#define LEFT_FIRST_MS 2             /* between kills, where a supervisor was killed itself */
+#define LEFT_LAST_MS  1000
 #define KEEP_OVER_MS (3600 * 1000)      /* how long an ended attempt of a job is refused: longer than any credential lives */
 
 struct supervisor_link {
@@ -38,6 +37,9 @@ struct supervisor_link {
     struct agent_step *step;    /* NULL once closed */
     bool greeted;
 };
+
+/* What a killed supervisor left: killed again until nobody is found, without the loop waiting for it. The step ends only then. */
+struct left { uv_timer_t timer; struct agent_step *step; Wire__StepState *state; uint32_t pause_ms; int64_t since_ms; };
 
 /* A supervisor's report on its way to the disk. */
 struct passing { struct agent_step *step; uint64_t their_seq; };
@@ -177,7 +179,7 @@ static void passing_done(void *arg, uint64_t number)
 /* The step is over when its container is empty and its end is durable. */
 static void step_settle(struct agent_step *s)
 {
-    if (s->phase == STEP_GONE && s->passing == 0)
+    if (s->phase == STEP_GONE && s->passing == 0 && !s->left)
         step_end(s);
 }
 
@@ -304,6 +306,22 @@ void step_linked(struct agent_step *s, int link_fd)
 
 /* ---- the end ---- */
 
+static void left_freed(uv_handle_t *h)
+{
+    struct left *l = (struct left *)h;
+
+    wire__step_state__free_unpacked(l->state, NULL);
+    free(l);
+}
+
+static void left_drop(struct agent_step *s)
+{
+    if (!s->left)
+        return;
+    uv_close((uv_handle_t *)&s->left->timer, left_freed);
+    s->left = NULL;
+}
+
 void step_end(struct agent_step *s)
 {
     struct identity *n = s->node;
@@ -311,6 +329,7 @@ void step_end(struct agent_step *s)
     struct spur_error err = { 0 };
 
     link_drop(s);
+    left_drop(s);
     contain_stuck(s, false);
     if (s->emulated)
         emulate_free(s);
@@ -345,6 +364,29 @@ static Wire__StepState *state_read(struct agent *a, const char *folder)
 
 static size_t kill_left(const struct agent *a, const Wire__StepState *st) { return contain_reclaim(a->contain, st); }
 
+static void lost_report(struct agent_step *s, const Wire__StepState *st);
+
+/* The call that finds nobody takes the container away; for the last of them a moment is needed. What does not die of it drains the node, as it does
+ * under a supervisor. */
+static void left_tick(uv_timer_t *t)
+{
+    struct left *l = (struct left *)t;
+    struct agent_step *s = l->step;
+    Wire__StepState *st = l->state;
+
+    if (kill_left(s->node->agent, st) > 0) {
+        if (clock_boot_ms() - l->since_ms > (int64_t)s->node->agent->set->contain.unkillable_s * 1000)
+            contain_stuck(s, true);
+        uv_timer_start(t, left_tick, l->pause_ms, 0);
+        l->pause_ms = l->pause_ms * 2 > LEFT_LAST_MS ? LEFT_LAST_MS : l->pause_ms * 2;
+        return;
+    }
+    l->state = NULL;
+    left_drop(s);
+    lost_report(s, st);
+    wire__step_state__free_unpacked(st, NULL);
+}
+
 /* The supervisor is gone and did not say that all is over: end its tasks, report what the state file knows. */
 static void supervisor_lost(struct agent_step *s, const char *why)
 {
@@ -361,10 +403,27 @@ static void supervisor_lost(struct agent_step *s, const char *why)
     }
     st = s->folder[0] ? state_read(n->agent, s->folder) : NULL;
     log_line(SPUR_LOG_WARN, "job %u.%s: its supervisor has gone (%s): ending what it left behind", s->job_id, step_text(s->step_id, step), why);
-    /* The call that finds nobody takes the container away; for the last of them a moment is needed. */
-    if (st && !strcmp(st->boot_id, boot_id()))
-        for (int round = 0; kill_left(n->agent, st) > 0 && round < LEFT_ROUNDS; round++)
-            nanosleep(&(struct timespec){ .tv_nsec = LEFT_PAUSE_NS }, NULL);
+    if (st && !strcmp(st->boot_id, boot_id())) {
+        struct left *l = mem_alloc(sizeof *l);
+
+        l->step = s;
+        l->state = st;
+        l->pause_ms = LEFT_FIRST_MS;
+        l->since_ms = clock_boot_ms();
+        s->left = l;
+        uv_timer_init(n->agent->loop, &l->timer);
+        left_tick(&l->timer);
+        return;
+    }
+    lost_report(s, st);
+    wire__step_state__free_unpacked(st, NULL);
+}
+
+/* The last call of whoever makes it: the step may be gone afterwards. */
+static void lost_report(struct agent_step *s, const Wire__StepState *st)
+{
+    struct identity *n = s->node;
+
     if (s->adopted && !s->ended_seq)
         s->ended_seq = end_in_spool(s);
     if (!s->ended_seq) {
@@ -396,7 +455,6 @@ static void supervisor_lost(struct agent_step *s, const char *why)
         s->phase = STEP_GONE;
         step_settle(s);
     }
-    wire__step_state__free_unpacked(st, NULL);
 }
 
 /* ---- kills ---- */
@@ -590,6 +648,7 @@ void steps_detach(struct identity *n)
 
     for (size_t i = 0; (s = table_next(&n->steps, &i)); ) {
         link_drop(s);
+        left_drop(s);
         if (s->emulated)
             emulate_free(s);
     }

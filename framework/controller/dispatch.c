@@ -21,6 +21,7 @@ struct request {
     struct arena arena;
     void *message;
     Wire__DoneReply *done;
+    struct admitted cancels;        /* a cancel: which operation is which id's */
     char **warnings; size_t warning_count;
 };
 
@@ -165,7 +166,20 @@ static void step_created(struct ctl *c, void *arg, const struct op_result *resul
     request_free(r);
 }
 
-/* scancel, update and the like: the first refusal is the answer; with several ids each has its row. */
+/* scancel: each id has its row, and what became of one changes nothing for the others. */
+static void cancelled(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
+{
+    struct request *r = arg;
+
+    if (!results) {
+        request_dropped(c, r, err);
+        return;
+    }
+    admit_cancelled(&r->cancels, results, n, r->done, &r->arena);
+    request_done(c, r);
+}
+
+/* Updates and the like: the first refusal is the answer. */
 static void done(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
 {
     struct request *r = arg;
@@ -409,10 +423,12 @@ static void cancel_named(struct ctl *c, void *arg, const struct named *n)
 
     r->done = arena_alloc(&r->arena, sizeof *r->done);
     wire__done_reply__init(r->done);
-    if (admit_cancel(c->state, r->message, &r->who, &facts, &r->arena, &adm, r->done, &err) < 0)
+    if (admit_cancel(c->state, r->message, &r->who, &facts, &r->arena, &adm, r->done, &err) < 0) {
         request_refuse(c, r, &err, adm.slurm_errno);
-    else
-        request_propose(c, r, &adm, NULL, done);
+    } else {
+        r->cancels = adm;
+        request_propose(c, r, &adm, NULL, cancelled);
+    }
 }
 
 static void handle_cancel(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, cancel_named, r); }

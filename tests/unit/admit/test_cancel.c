@@ -121,6 +121,42 @@ START_TEST(one_bad_id_does_not_keep_the_rest)
 }
 END_TEST
 
+/* Between the question and the log job 1 has ended, and one task of array 4. */
+START_TEST(what_the_log_refuses_is_said_of_its_id_alone)
+{
+    struct op_result results[8] = { { 0 } };
+    Wire__DoneReply reply;
+    struct desk d;
+
+    stage(&d);
+    ck_assert_int_eq(cancel(&d, "1 77 3 4_0 4_1", &reply), 0);
+    ck_assert_uint_eq(d.out.op_count, 4);
+    results[0] = (struct op_result){ .code = SPUR_ESTALE, .text = (char *)(uintptr_t)"job 1 has ended already" };
+    results[2] = (struct op_result){ .code = SPUR_ESTALE, .text = (char *)(uintptr_t)"job 4 has ended already" };
+    admit_cancelled(&d.out, results, 4, &reply, &d.r.arena);
+    ck_assert_uint_eq(reply.n_results, 5);
+    ck_assert_int_eq(reply.results[0]->code, SPUR_ESTALE);
+    ck_assert_str_eq(reply.results[0]->text, "job 1 has ended already");
+    ck_assert_int_eq(reply.results[1]->code, SPUR_ENOTFOUND);
+    ck_assert_int_eq(reply.results[2]->code, 0);
+    ck_assert_int_eq(reply.results[3]->code, SPUR_ESTALE);
+    ck_assert_int_eq(reply.results[4]->code, 0);
+    /* several operations of one id: it has failed when none of them did anything */
+    ck_assert_int_eq(cancel(&d, "4 s=10", &reply), 0);
+    ck_assert_uint_ge(d.out.op_count, 2);
+    admit_cancelled(&d.out, results, d.out.op_count, &reply, &d.r.arena);
+    ck_assert_int_eq(reply.results[0]->code, 0);
+    /* filters alone: one that has ended meanwhile is not meant any more, another refusal is told */
+    ck_assert_int_eq(cancel(&d, "u=1000", &reply), 0);
+    ck_assert_uint_ge(d.out.op_count, 2);
+    results[1] = (struct op_result){ .code = SPUR_EINVAL, .text = (char *)(uintptr_t)"no" };
+    admit_cancelled(&d.out, results, 2, &reply, &d.r.arena);
+    ck_assert_uint_eq(reply.n_results, 1);
+    ck_assert_int_eq(reply.results[0]->code, SPUR_EINVAL);
+    desk_fini(&d);
+}
+END_TEST
+
 START_TEST(private_jobs_do_not_exist_for_others)
 {
     Wire__DoneReply reply;
@@ -151,6 +187,7 @@ Suite *cancel_suite(void)
 
     tcase_add_loop_test(t, table, 0, sizeof rows / sizeof rows[0]);
     tcase_add_test(t, one_bad_id_does_not_keep_the_rest);
+    tcase_add_test(t, what_the_log_refuses_is_said_of_its_id_alone);
     tcase_add_test(t, private_jobs_do_not_exist_for_others);
     suite_add_tcase(s, t);
     return s;
