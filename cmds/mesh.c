@@ -25,8 +25,8 @@ static const char usage_text[] =
     "Usage: spur mesh status [--json]\n"
     "       spur mesh rotate [NODES]\n"
     "\n"
-    "  status      the nodes of the mesh, their addresses and endpoints; on a node, what its interface knows of the others, too\n"
-    "  rotate      these nodes (a host list), or all, make a new key; connections through the mesh go on\n"
+    "  status      the nodes of the mesh and the controllers in it, their addresses and endpoints; on a node, what its interface knows of the others, too\n"
+    "  rotate      these nodes (a host list), or all and the controllers, make a new key; connections through the mesh go on\n"
     "\n"
     "Exit status: 0 done, 1 not.\n";
 
@@ -75,6 +75,13 @@ static void print_ago(int64_t s, char out[32])
         snprintf(out, 32, "%" PRId64 " min ago", s / 60);
 }
 
+static const char *agent_word(const Wire__MeshNode *n)
+{
+    if (n->controller)
+        return n->connected ? "leader" : "controller";
+    return n->connected ? "connected" : "away";
+}
+
 static void print_text(const Wire__MeshReply *all, const Wire__MeshReply *own)
 {
     char text[32];
@@ -83,7 +90,7 @@ static void print_text(const Wire__MeshReply *all, const Wire__MeshReply *own)
         printf("%-20s %-18s %-28s %-17s %s\n", "NODE", "MESH ADDRESS", "ENDPOINT", "KEY", "AGENT");
     for (size_t i = 0; i < all->n_nodes; i++)
         printf("%-20s %-18s %-28s %-17s %s\n", all->nodes[i]->name, all->nodes[i]->addr, all->nodes[i]->endpoint ? all->nodes[i]->endpoint : "-",
-               key_short(&all->nodes[i]->key, text), all->nodes[i]->connected ? "connected" : "away");
+               key_short(&all->nodes[i]->key, text), agent_word(all->nodes[i]));
     if (!own)
         return;
     printf("%sThis host: %s\n", all->n_nodes ? "\n" : "", own->status && *own->status ? own->status : "no news yet");

@@ -83,6 +83,9 @@ static const char *inventory_lie(const struct state *s, const struct node *own, 
     for (uint32_t i = 0; i < s->node_count; i++)
         if (&s->nodes[i] != own && s->nodes[i].mesh_number && memcmp(s->nodes[i].mesh_key, n->mesh_key.data, sizeof own->mesh_key) == 0 && key_is_set(s->nodes[i].mesh_key))
             return arena_printf(a, "brings the mesh key of node %.60s", s->nodes[i].conf->name);
+    for (uint32_t i = 0; i < s->mesh_host_count; i++)
+        if (memcmp(s->mesh_hosts[i].key, n->mesh_key.data, sizeof own->mesh_key) == 0 && key_is_set(s->mesh_hosts[i].key))
+            return arena_printf(a, "brings the mesh key of controller %.60s", s->mesh_hosts[i].name);
     return NULL;
 }
 

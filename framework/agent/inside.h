@@ -33,6 +33,7 @@
 #include "base/table.h"
 #include "loader/loader.h"
 #include "rpc/log.h"
+#include "rpc/member.h"
 #include "rpc/server.h"
 #include "wire/spur.pb-c.h"
 
@@ -89,10 +90,13 @@ struct identity {
     struct table steps;             /* step_key -> struct agent_step */
     struct ending *endings;
     uint64_t reboot_number;         /* of the reboot it was told of last */
+    bool     in_mesh, is_mesh_dialled;      /* the connection goes through the mesh; one into it is tried beside the other */
+    char     mesh_addr[64]; uint32_t mesh_port;     /* where */
+    int64_t  mesh_since_ms, mesh_after_ms; uint32_t mesh_pause_ms;         /* no other is tried before; longer each time that one does not last */
+    struct rpc_conn *before;        /* the connection that `conn` goes on for in the mesh: heard until that has had an answer; NULL: none */
     Wire__NodeInventory *inventory; /* owned by the agent's inventory */
 };
 
-struct mesh;
 
 struct agent {
     uv_loop_t *loop;
@@ -126,7 +130,7 @@ struct agent {
     uv_signal_t signals[5];
     const char *log_path;           /* -L */
     Wire__Contain *contain;         /* contain.c: what all orders say; NULL: contain/process, without limits */
-    struct mesh *mesh;              /* NULL: the switch plugin has none */
+    struct member *mesh;            /* NULL: the switch plugin has none */
     struct programs *programs;      /* hooks.c; NULL: none has run yet */
     struct table hooks;             /* job and attempt -> struct hook */
 };
@@ -188,6 +192,8 @@ void node_mesh_fill(const struct agent *a, Wire__NodeInventory *inv);        /* 
 bool node_mesh_row(const struct agent *a, const char *name, struct spur_switch_node *out);     /* what is known of a node, borrowed until the loop turns */
 void node_mesh_table(struct agent *a, const Wire__MeshTable *t);             /* the leader's table, or what has changed in it */
 void node_mesh_rotate(struct agent *a);
+void node_mesh_lost(struct identity *n);    /* the connection in the mesh has ended */
+void node_mesh_way(struct identity *n);     /* peers were looked at: the connection to the leader goes into the mesh, or out of it */
 void node_mesh_answer(struct agent *a, struct rpc_conn *c, uint64_t seq);    /* to a command on this host: how the interface does */
 
 /* inventory.c */

@@ -1,380 +1,103 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mesh.c - the node's side of the switch plugin's mesh: its key goes out with the registration, the table of the others comes from the leader.
+/* mesh.c - the node's side of the switch plugin's mesh: what rpc/member.c knows, in the words of the agent.
  *
- * All calls of the plugin but job_join and job_leave may wait for a device, so they run on libuv's pool, one at a time: what is asked meanwhile waits as a
- * flag, never as a queue. Names in endpoints are looked up there, too. A node whose interface cannot be made works on without the mesh; where jobs
- * need it (SPUR_SWITCH_NEEDED), it drains with the reason until the mesh is there. The emulated nodes of a sandbox have none.
+ * A node whose interface cannot be made works on without the mesh; where jobs need it (SPUR_SWITCH_NEEDED), it drains with the reason until the mesh is
+ * there. The emulated nodes of a sandbox have none.
  */
-#include <netdb.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "agent/inside.h"
-#include "base/arena.h"
-#include "base/str.h"
 
-#define LOOK_MS  5000           /* how old what is told of peers may be */
-#define LOOK_NEW_MS 200         /* after another set of peers */
-#define AGAIN_MS 10000          /* after a failure */
+#define MESH_FRESH_S  150           /* WireGuard makes a new handshake every two minutes */
+#define MESH_AGAIN_MS 10000         /* from one try to the next */
+#define MESH_LASTS_MS 20000
+#define MESH_PAUSE_MAX_MS 600000
 
-enum mesh_task { MESH_NONE, MESH_UP, MESH_ROTATE, MESH_PEERS, MESH_LOOK };
-
-struct row { char *name, *endpoint, *addr; uint8_t key[32]; };
-
-struct mesh {
-    struct agent *agent;
-    const struct spur_switch_ops *ops;
-    uv_work_t  work;
-    uv_timer_t timer;               /* a look, or the next try */
-    enum mesh_task task;            /* on the pool now */
-    bool      is_up, wants_rotate, wants_peers, is_new, is_told_failed, drains;     /* drains: the fault is one of the node; is_new: peers have just been set */
-    struct row *rows; size_t count; /* the table, sorted by name */
-    uint8_t   key[32]; char endpoint[300];      /* of this node */
-    /* what the pool works on, and its answer */
-    struct row *given; size_t given_count;
-    struct spur_switch_node me;
-    struct spur_switch_peer *seen; size_t seen_count;
-    char      status[300], fault[240];
-    int       rc; struct spur_error err;
-};
-
-/* ---- on the pool ---- */
-
-/* "name:port" or "[name]:port" as numbers; what cannot be looked up stays, and the plugin names it. */
-static char *endpoint_numeric(const char *text)
+static void news(void *arg, enum member_news what)
 {
-    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM }, *list = NULL;
-    const char *colon = strrchr(text, ':');
-    char host[256], number[64];
-    struct str out;
-    size_t n = colon ? (size_t)(colon - text) : 0;
+    struct agent *a = arg;
 
-    if (!colon || n >= sizeof host)
-        return mem_copy(text);
-    if (n > 2 && *text == '[' && text[n - 1] == ']')
-        snprintf(host, sizeof host, "%.*s", (int)n - 2, text + 1);
-    else
-        snprintf(host, sizeof host, "%.*s", (int)n, text);
-    str_init(&out);
-    if (getaddrinfo(host, colon + 1, &hints, &list) == 0 && getnameinfo(list->ai_addr, list->ai_addrlen, number, sizeof number, NULL, 0, NI_NUMERICHOST) == 0)
-        str_addf(&out, strchr(number, ':') ? "[%s]%s" : "%s%s", number, colon);
-    else
-        str_add(&out, text);
-    if (list)
-        freeaddrinfo(list);
-    return str_take(&out);
+    if (what == MEMBER_SELF)
+        inventory_tell(a);
+    for (size_t i = 0; i < a->count; i++)
+        node_mesh_way(&a->nodes[i]);
 }
 
-static int give_peers(struct mesh *m)
+/* SPUR_SWITCH_CONTROL: a second connection to the leader, at its mesh address, beside the one that is there; when it stands, the first one goes (node.c). Only while
+ * the leader's host is heard of there. A connection that does not last makes the next try wait longer: a mesh that takes small packets and drops large ones must
+ * not take control down with it again and again. */
+void node_mesh_way(struct identity *n)
 {
-    struct spur_switch_node *nodes = mem_array(m->given_count + 1, sizeof *nodes);
-    int rc;
+    const struct agent *a = n->agent;
+    const struct spur_switch_ops *ops = a->sw ? loader_ops(a->sw) : NULL;
+    const char *addr, *colon;
+    char name[80];
+    struct spur_error err = { 0 };
+    int64_t heard_s, now = clock_boot_ms();
 
-    for (size_t i = 0; i < m->given_count; i++) {
-        struct row *r = &m->given[i];
-
-        if (r->endpoint) {
-            char *numeric = endpoint_numeric(r->endpoint);
-
-            free(r->endpoint);
-            r->endpoint = numeric;
-        }
-        nodes[i] = (struct spur_switch_node){ .name = r->name, .endpoint = r->endpoint, .mesh_addr = r->addr };
-        memcpy(nodes[i].public_key, r->key, sizeof r->key);
-    }
-    rc = m->ops->peers(m->agent->sw->self, nodes, (uint32_t)m->given_count, sizeof *nodes, &m->err);
-    free(nodes);
-    return rc;
-}
-
-static int look_at_peers(struct mesh *m)
-{
-    struct spur_switch_peer p = { .size = sizeof p };
-    int rc = 0;
-
-    free(m->seen);
-    m->seen = NULL;
-    m->seen_count = 0;
-    for (uint32_t i = 0; SPUR_HAS(m->ops, peer) && (rc = m->ops->peer(m->agent->sw->self, i, &p, &m->err)) == 0; i++) {
-        m->seen = mem_grow(m->seen, m->seen_count + 1, sizeof *m->seen);
-        m->seen[m->seen_count++] = p;
-    }
-    if (!SPUR_HAS(m->ops, status) || m->ops->status(m->agent->sw->self, m->status, sizeof m->status) < 0)
-        m->status[0] = '\0';
-    return rc == SPUR_ENOTFOUND ? 0 : rc;
-}
-
-static void on_pool(uv_work_t *work)
-{
-    struct mesh *m = work->data;
-
-    memset(&m->err, 0, sizeof m->err);
-    switch (m->task) {
-    case MESH_UP:     m->rc = m->ops->node_up(m->agent->sw->self, &m->me, &m->err); break;
-    case MESH_ROTATE: m->rc = m->ops->rotate(m->agent->sw->self, &m->me, &m->err); break;
-    case MESH_PEERS:  m->rc = give_peers(m); break;
-    case MESH_LOOK:   m->rc = look_at_peers(m); break;
-    case MESH_NONE:   break;
-    }
-}
-
-/* ---- on the loop ---- */
-
-static void rows_free(struct row *rows, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        free(rows[i].name);
-        free(rows[i].endpoint);
-        free(rows[i].addr);
-    }
-    free(rows);
-}
-
-static void key_taken(struct mesh *m)
-{
-    memcpy(m->key, m->me.public_key, sizeof m->key);
-    snprintf(m->endpoint, sizeof m->endpoint, "%s", m->me.endpoint ? m->me.endpoint : "");
-    inventory_tell(m->agent);
-}
-
-/* A node that jobs need the mesh on is drained while it fails. */
-static void needed_tell(struct mesh *m, bool failed)
-{
-    bool is_needed = SPUR_HAS(m->ops, traits) && m->ops->traits(m->agent->sw->self, 0) & SPUR_SWITCH_NEEDED;
-
-    if (m->drains == (failed && is_needed))
+    if (!a->mesh || !n->conn || !n->registered || a->is_stopping || !SPUR_HAS(ops, traits) || !(ops->traits(a->sw->self, 0) & SPUR_SWITCH_CONTROL))
         return;
-    m->drains = failed && is_needed;
-    inventory_tell(m->agent);
-}
-
-static void rang(uv_timer_t *timer);
-static void next_task(struct mesh *m);
-
-static void done(uv_work_t *work, int status)
-{
-    struct mesh *m = work->data;
-    enum mesh_task was = m->task;
-
-    (void)status;
-    m->task = MESH_NONE;
-    rows_free(m->given, m->given_count);
-    m->given = NULL;
-    m->given_count = 0;
-    if (m->agent->is_stopping)
-        return;
-    if (m->rc < 0) {
-        if (!m->is_told_failed)
-            log_line(SPUR_LOG_ERROR, "mesh: %s", m->err.text);
-        m->is_told_failed = true;
-        snprintf(m->fault, sizeof m->fault, "%s", m->err.text);
-        needed_tell(m, true);
-        m->wants_peers = m->wants_peers || was == MESH_PEERS;
-        m->wants_rotate = m->wants_rotate || was == MESH_ROTATE;
-        uv_timer_start(&m->timer, rang, AGAIN_MS, 0);
+    snprintf(name, sizeof name, "controller/%.63s", rpc_identity(n->conn)->host);
+    heard_s = member_heard(a->mesh, name, &addr);
+    if (n->in_mesh && heard_s < 0 && !member_is_busy(a->mesh)) {
+        rpc_close(n->conn, "the mesh is down");
         return;
     }
-    if (was == MESH_UP)
-        m->is_up = m->wants_peers = true;
-    m->is_new = m->is_new || was == MESH_PEERS;
-    if (was != MESH_LOOK) {
-        m->is_told_failed = false;
-        needed_tell(m, false);
-    }
-    if (was == MESH_UP || was == MESH_ROTATE)
-        key_taken(m);
-    next_task(m);
-}
-
-static struct row *rows_copy(const struct mesh *m)
-{
-    struct row *copy = mem_array(m->count + 1, sizeof *copy);
-
-    for (size_t i = 0; i < m->count; i++) {
-        copy[i] = (struct row){ .name = mem_copy(m->rows[i].name), .endpoint = mem_copy(m->rows[i].endpoint), .addr = mem_copy(m->rows[i].addr) };
-        memcpy(copy[i].key, m->rows[i].key, sizeof copy[i].key);
-    }
-    return copy;
-}
-
-/* What is most urgent, when nothing is on the pool. Nothing at all: a look in a while. */
-static void next_task(struct mesh *m)
-{
-    if (m->task != MESH_NONE || m->agent->is_stopping)
+    if (n->in_mesh || n->is_mesh_dialled || heard_s < 0 || heard_s > MESH_FRESH_S || now < n->mesh_after_ms)
         return;
-    if (!m->is_up) {
-        m->task = MESH_UP;
-    } else if (m->wants_rotate) {
-        m->wants_rotate = false;
-        m->task = MESH_ROTATE;
-    } else if (m->wants_peers) {
-        m->wants_peers = false;
-        m->task = MESH_PEERS;
-        m->given = rows_copy(m);
-        m->given_count = m->count;
-    } else {
-        uv_timer_start(&m->timer, rang, m->is_new ? LOOK_NEW_MS : LOOK_MS, 0);
-        m->is_new = false;
+    colon = strrchr(rpc_peer(n->conn), ':');
+    if (!colon || !number_u32(colon + 1, &n->mesh_port))
         return;
-    }
-    uv_timer_stop(&m->timer);
-    uv_queue_work(m->agent->loop, &m->work, on_pool, done);
+    snprintf(n->mesh_addr, sizeof n->mesh_addr, "%s", addr);
+    n->mesh_after_ms = now + (n->mesh_pause_ms > MESH_AGAIN_MS ? n->mesh_pause_ms : MESH_AGAIN_MS);
+    if (rpc_dial(a->rpc, n->mesh_addr, (uint16_t)n->mesh_port, n, &err) < 0)
+        return;
+    n->dialling++;
+    n->is_mesh_dialled = true;
 }
 
-static void rang(uv_timer_t *timer)
+void node_mesh_lost(struct identity *n)
 {
-    struct mesh *m = timer->data;
+    int64_t now = clock_boot_ms();
+    bool has_lasted = now - n->mesh_since_ms >= MESH_LASTS_MS;
 
-    if (m->task == MESH_NONE && m->is_up && !m->wants_rotate && !m->wants_peers) {
-        m->task = MESH_LOOK;
-        uv_queue_work(m->agent->loop, &m->work, on_pool, done);
-    } else {
-        next_task(m);
-    }
+    n->mesh_pause_ms = has_lasted ? MESH_AGAIN_MS : n->mesh_pause_ms * 2 > MESH_PAUSE_MAX_MS ? MESH_PAUSE_MAX_MS : n->mesh_pause_ms * 2 + MESH_AGAIN_MS / 4;
+    n->mesh_after_ms = has_lasted ? 0 : now + n->mesh_pause_ms;
+    n->in_mesh = false;
 }
 
 void node_mesh_start(struct agent *a)
 {
-    const struct spur_switch_ops *ops = a->sw ? loader_ops(a->sw) : NULL;
-    struct mesh *m;
-
-    if (a->is_emulated || !ops || !SPUR_HAS(ops, node_up) || !SPUR_HAS(ops, peers))
-        return;
-    m = a->mesh = mem_alloc(sizeof *m);
-    m->agent = a;
-    m->ops = ops;
-    m->work.data = m;
-    uv_timer_init(a->loop, &m->timer);
-    m->timer.data = m;
-    next_task(m);
+    if (!a->is_emulated)
+        a->mesh = member_create(a->loop, a->sw, news, a);
 }
 
-void node_mesh_stop(struct agent *a)
-{
-    if (a->mesh)
-        uv_close((uv_handle_t *)&a->mesh->timer, NULL);
-}
+void node_mesh_stop(struct agent *a) { member_stop(a->mesh); }
 
 void node_mesh_free(struct agent *a)
 {
-    struct mesh *m = a->mesh;
-
-    if (!m)
-        return;
-    rows_free(m->rows, m->count);
-    rows_free(m->given, m->given_count);
-    free(m->seen);
-    free(m);
+    member_free(a->mesh);
     a->mesh = NULL;
 }
 
 void node_mesh_fill(const struct agent *a, Wire__NodeInventory *inv)
 {
-    const struct mesh *m = a->mesh;
+    const uint8_t *key = member_key(a->mesh);
+    const char *fault = member_fault(a->mesh);
 
-    if (m && m->drains && !inv->fault)
-        inv->fault = (char *)(uintptr_t)m->fault;
-    if (!m || !m->is_up)
+    if (fault && !inv->fault)
+        inv->fault = (char *)(uintptr_t)fault;
+    if (!key)
         return;
     inv->has_mesh_key = 1;
-    inv->mesh_key = (ProtobufCBinaryData){ sizeof m->key, (uint8_t *)(uintptr_t)m->key };
-    inv->mesh_endpoint = (char *)(uintptr_t)m->endpoint;
+    inv->mesh_key = (ProtobufCBinaryData){ 32, (uint8_t *)(uintptr_t)key };
+    inv->mesh_endpoint = (char *)(uintptr_t)member_endpoint(a->mesh);
 }
 
-/* ---- what the leader says ---- */
+bool node_mesh_row(const struct agent *a, const char *name, struct spur_switch_node *out) { return member_row(a->mesh, name, out); }
 
-static int row_compare(const void *a, const void *b) { return strcmp(((const struct row *)a)->name, ((const struct row *)b)->name); }
+void node_mesh_table(struct agent *a, const Wire__MeshTable *t) { member_table(a->mesh, t); }
 
-bool node_mesh_row(const struct agent *a, const char *name, struct spur_switch_node *out)
-{
-    struct row key = { .name = (char *)(uintptr_t)name }, *r = NULL;
+void node_mesh_rotate(struct agent *a) { member_rotate(a->mesh); }
 
-    if (a->mesh && a->mesh->count)
-        r = bsearch(&key, a->mesh->rows, a->mesh->count, sizeof *r, row_compare);
-    if (!r)
-        return false;
-    *out = (struct spur_switch_node){ .name = r->name, .endpoint = r->endpoint, .mesh_addr = r->addr };
-    memcpy(out->public_key, r->key, sizeof r->key);
-    return true;
-}
-
-static void row_put(struct mesh *m, size_t sorted, const Wire__MeshNode *n)
-{
-    struct row key = { .name = n->name }, *r = sorted ? bsearch(&key, m->rows, sorted, sizeof *r, row_compare) : NULL;
-
-    if (!r) {
-        m->rows = mem_grow(m->rows, m->count + 1, sizeof *m->rows);
-        r = &m->rows[m->count++];
-        memset(r, 0, sizeof *r);
-        r->name = mem_copy(n->name);
-    }
-    free(r->endpoint);
-    free(r->addr);
-    r->endpoint = n->endpoint && *n->endpoint ? mem_copy(n->endpoint) : NULL;
-    r->addr = n->addr && *n->addr ? mem_copy(n->addr) : NULL;
-    memset(r->key, 0, sizeof r->key);
-    if (n->has_key && n->key.len == sizeof r->key)
-        memcpy(r->key, n->key.data, sizeof r->key);
-}
-
-void node_mesh_table(struct agent *a, const Wire__MeshTable *t)
-{
-    struct mesh *m = a->mesh;
-    size_t sorted;
-
-    if (!m)
-        return;
-    if (t->whole) {
-        rows_free(m->rows, m->count);
-        m->rows = NULL;
-        m->count = 0;
-    }
-    sorted = m->count;
-    for (size_t i = 0; i < t->n_nodes; i++)
-        row_put(m, sorted, t->nodes[i]);
-    if (m->count)
-        qsort(m->rows, m->count, sizeof *m->rows, row_compare);
-    m->wants_peers = true;
-    next_task(m);
-}
-
-void node_mesh_rotate(struct agent *a)
-{
-    if (!a->mesh || !SPUR_HAS(a->mesh->ops, rotate))
-        return;
-    a->mesh->wants_rotate = true;
-    next_task(a->mesh);
-}
-
-void node_mesh_answer(struct agent *a, struct rpc_conn *c, uint64_t seq)
-{
-    const struct mesh *m = a->mesh;
-    Wire__MeshReply reply = WIRE__MESH_REPLY__INIT;
-    struct spur_error err = { 0 };
-    struct arena arena;
-
-    if (!m) {
-        spur_fail(&err, SPUR_EUNSUPPORTED, "SwitchType is %s, which makes no mesh; switch/wireguard does", a->sw ? a->sw->name : "none");
-        rpc_refuse(c, seq, &err, 0);
-        return;
-    }
-    arena_init(&arena, 0);
-    reply.status = (char *)(uintptr_t)(m->is_told_failed ? m->fault : m->task == MESH_LOOK ? "" : m->status);
-    reply.peers = arena_alloc(&arena, (m->seen_count + 1) * sizeof *reply.peers);
-    for (; m->task != MESH_LOOK && reply.n_peers < m->seen_count; reply.n_peers++) {
-        struct spur_switch_peer *p = &m->seen[reply.n_peers];
-        Wire__MeshPeer *w = reply.peers[reply.n_peers] = arena_alloc(&arena, sizeof *w);
-
-        wire__mesh_peer__init(w);
-        w->name = p->name;
-        w->endpoint = p->endpoint;
-        w->addr = p->mesh_addr;
-        w->has_heard_s = w->has_rx_bytes = w->has_tx_bytes = 1;
-        w->heard_s = p->heard_s;
-        w->rx_bytes = p->rx_bytes;
-        w->tx_bytes = p->tx_bytes;
-    }
-    rpc_send(c, WIRE__MESSAGE_TYPE__MESH_ROWS, seq, &reply.base);
-    arena_fini(&arena);
-}
+void node_mesh_answer(struct agent *a, struct rpc_conn *c, uint64_t seq) { member_answer(a->mesh, a->sw ? a->sw->name : "none", c, seq); }

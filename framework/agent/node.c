@@ -28,6 +28,7 @@
 #define SPOOL_FILES_MIN  16
 #define DIAL_NEXT_MS     1000
 #define DIALS_MAX        3
+#define BEAT_MESH_MS     5000
 #define CLOCKS_MS        60000      /* apart from the controller's: said; launches are good for five minutes */
 #define REGISTER_MS      10000      /* for the answer to a registration */
 #define REGISTER_GROUP_MS 3000      /* the same where there are other controllers to ask */
@@ -96,6 +97,8 @@ void node_start(struct identity *n, uint32_t after_ms)
 void node_stop(struct identity *n)
 {
     uv_timer_stop(&n->timer);
+    if (n->before)
+        rpc_close(n->before, "the agent stops");
     if (n->conn)
         rpc_close(n->conn, "the agent stops");
 }
@@ -176,6 +179,9 @@ static void send_all_spooled(struct identity *n)
             send_spooled(n, e);
 }
 
+/* In the mesh it is to show soon when that is down: the leader is still there, outside of it. */
+static uint32_t beat_ms(const struct identity *n) { return n->in_mesh && n->heartbeat_ms > BEAT_MESH_MS ? BEAT_MESH_MS : n->heartbeat_ms; }
+
 static void heartbeat(struct identity *n)
 {
     Wire__Heartbeat h = WIRE__HEARTBEAT__INIT;
@@ -196,7 +202,7 @@ static void heartbeat(struct identity *n)
     rpc_send(n->conn, WIRE__MESSAGE_TYPE__HEARTBEAT, ++n->seq, &h.base);
     if (n->has_unsent)
         send_all_spooled(n);
-    arm(n, n->heartbeat_ms);
+    arm(n, beat_ms(n));
 }
 
 static void timer_fired(uv_timer_t *t)
@@ -216,14 +222,31 @@ static void timer_fired(uv_timer_t *t)
     }
 }
 
+/* "10.1.2.3:6817" is at 10.1.2.3, "[fd00::1]:6817" at fd00::1. */
+static bool is_at(const char *peer, const char *addr)
+{
+    size_t n = strlen(addr);
+
+    peer += *peer == '[';
+    return n && strncmp(peer, addr, n) == 0 && (peer[n] == ':' || peer[n] == ']');
+}
+
 void node_connected(struct agent *a, struct rpc_conn *c)
 {
     struct identity *n = rpc_user(c);
     const struct spur_identity *id = rpc_identity(c);
+    bool into_mesh;
 
     if (!n)
         return;                         /* a local client: see vouching */
     n->dialling--;
+    into_mesh = n->is_mesh_dialled && is_at(rpc_peer(c), n->mesh_addr);
+    if (into_mesh)
+        n->is_mesh_dialled = false;
+    if (into_mesh && n->conn && !a->is_stopping && id->role == SPUR_ROLE_CONTROLLER && !strcmp(id->host, rpc_identity(n->conn)->host)) {
+        n->before = n->conn;
+        n->conn = NULL;
+    }
     if (a->is_stopping || n->conn) {
         rpc_set_user(c, NULL);
         rpc_close(c, n->conn ? "another one was faster" : "the agent stops");
@@ -235,6 +258,8 @@ void node_connected(struct agent *a, struct rpc_conn *c)
         rpc_close(c, "not a controller");
         return;
     }
+    n->in_mesh = into_mesh;
+    n->mesh_since_ms = clock_boot_ms();
     n->registered = false;
     n->beats_unanswered = 0;
     arm(n, a->set->controller_count > 1 ? REGISTER_GROUP_MS : REGISTER_MS);
@@ -248,6 +273,10 @@ void node_closed(struct agent *a, struct rpc_conn *c, const struct spur_error *w
     (void)a;
     if (!n)
         return;
+    if (n->before == c) {
+        n->before = NULL;
+        return;
+    }
     if (n->conn == c && n->registered)
         log_line(SPUR_LOG_INFO, "%s: connection to %s has ended: %s", n->name, rpc_peer(c), why ? why->text : "closed");
     else if (why && why->code == SPUR_EAUTH)
@@ -259,6 +288,17 @@ void node_closed(struct agent *a, struct rpc_conn *c, const struct spur_error *w
 
         n->conn = NULL;
         n->registered = false;
+        if (n->in_mesh)
+            node_mesh_lost(n);
+        if (n->before) {                /* it has not come far: what was before goes on */
+            n->conn = n->before;
+            n->before = NULL;
+            n->is_moving = false;
+            n->beats_unanswered = 0;
+            arm(n, REGISTER_GROUP_MS);
+            node_register(n);
+            return;
+        }
         if (n->is_moving || was_registered)
             n->is_moving ? arm(n, randombytes_uniform(n->spread_ms + 1)) : look_around(n);
         else
@@ -266,6 +306,8 @@ void node_closed(struct agent *a, struct rpc_conn *c, const struct spur_error *w
         n->is_moving = false;
     } else {
         n->dialling--;
+        if (n->is_mesh_dialled && is_at(rpc_peer(c), n->mesh_addr))
+            n->is_mesh_dialled = false;
         if (!n->conn && !n->dialling)
             retry(n);
     }
@@ -299,7 +341,7 @@ static void registered(struct identity *n, const Wire__RegisterReply *r)
     n->backoff_ms = BACKOFF_FIRST_MS;
     n->spread_ms = r->has_spread_ms ? r->spread_ms : 0;
     n->heartbeat_ms = r->has_heartbeat_ms && r->heartbeat_ms >= 100 ? r->heartbeat_ms : 30000;
-    arm(n, n->heartbeat_ms / 2 + randombytes_uniform(n->heartbeat_ms / 2 + 1));
+    arm(n, beat_ms(n) / 2 + randombytes_uniform(beat_ms(n) / 2 + 1));
     send_all_spooled(n);
 }
 
@@ -438,6 +480,8 @@ static void take_beat_answer(struct identity *n, const struct frame *f, const ui
     (void)f;
     (void)body;
     n->beats_unanswered = 0;
+    if (n->before && n->registered)
+        rpc_close(n->before, "it goes on in the mesh");
 }
 
 static void take_config(struct identity *n, const struct frame *f, const uint8_t *body)

@@ -36,6 +36,7 @@ struct waits;
 struct hooks;
 struct group;
 struct mesh;
+struct seat;
 struct query;
 
 struct ctl {
@@ -75,6 +76,7 @@ struct ctl {
     struct hooks   *hooks;
     struct table    fabric;             /* job_id -> what it holds of the switch plugin's; fabric.c */
     struct mesh    *mesh;               /* NULL: the switch plugin has none */
+    struct seat    *seat;               /* this controller's own place in it; NULL: likewise */
     struct query   *waiting;            /* reads that wait for an entry */
     struct table    watches;            /* job id -> struct watch* */
     struct table    conns;              /* number of a connection -> struct peer*; an answer to one that has gone is dropped */
@@ -237,14 +239,30 @@ size_t fabric_blob(const char *hex, uint8_t blob[1024]);                    /* b
 /* mesh.c: keys and addresses of the switch plugin's mesh, carried from each node to all others. */
 void mesh_create(struct ctl *c);
 void mesh_destroy(struct ctl *c);
-void mesh_changed(struct ctl *c, uint32_t node);        /* key or endpoint of a node */
+void mesh_changed(struct ctl *c, uint32_t node);        /* key or endpoint of a node; NODE_REMOVED: of a controller */
+uint32_t mesh_traits(const struct ctl *c);              /* SPUR_SWITCH_* */
+void mesh_whole(struct ctl *c, Wire__MeshTable *t, struct arena *a);        /* all that are in it */
 void mesh_for_agent(struct ctl *c, const struct peer *p);   /* it has registered: the whole table */
 void mesh_job(struct ctl *c, const struct job *j, bool starts);     /* holds other nodes than before; NULL: some job does. starts: tell its nodes now */
 void mesh_configure(struct ctl *c);                         /* nodes have other numbers */
 bool mesh_wants_alone(const struct ctl *c);                 /* jobs of several nodes must have them alone */
 void mesh_list(struct ctl *c, Wire__MeshReply *out, struct arena *a);
 /* These nodes (a host list; NULL: all that are here) make a new key. *asked: how many were told. */
-int  mesh_rotate(struct ctl *c, const char *nodes, uint32_t *asked, struct spur_error *err);
+int  mesh_rotate(struct ctl *c, const char *nodes, uint32_t *asked, uint32_t *controllers, struct spur_error *err);
+
+/* seat.c: this controller's own place in the mesh, where the switch plugin wants controllers there. */
+void seat_create(struct ctl *c);
+void seat_close(struct ctl *c);                 /* while the loop still turns */
+void seat_destroy(struct ctl *c);
+void seat_changed(struct ctl *c);               /* somebody's key or endpoint: on every controller, whoever leads */
+void seat_renew(struct ctl *c, uint32_t host);  /* a new key for the controller in this place of the state's */
+void seat_forget(struct ctl *c, const char *name);          /* a controller that is one no more: its key leaves the mesh */
+/* Another controller's key. 0: `done` is called when the log has it. */
+int  seat_take(struct ctl *c, const struct spur_identity *who, const Wire__OpMeshHost *m, proposed_fn done, void *arg, struct spur_error *err);
+bool seat_is(const struct ctl *c, const struct rpc_conn *conn);         /* this connection is the one that the own key goes to the leader by */
+void seat_opened(struct ctl *c, struct rpc_conn *conn);
+void seat_message(struct ctl *c, const struct frame *f, const uint8_t *body);
+void seat_closed(struct ctl *c, const struct spur_error *why);
 
 /* queries.c: reads, streamed in parts as fast as the peer takes them. */
 void query_start(struct ctl *c, struct peer *p, uint16_t type, uint64_t seq, const uint8_t *body, size_t n);

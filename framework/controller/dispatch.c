@@ -680,21 +680,32 @@ static void handle_mesh(struct ctl *c, struct request *r)
     request_free(r);
 }
 
+static void handle_controller_mesh(struct ctl *c, struct request *r)
+{
+    struct spur_error err = { 0 };
+
+    if (seat_take(c, &r->who, r->message, done, r, &err) < 0)
+        request_refuse(c, r, &err, 0);
+}
+
 static void handle_mesh_rotate(struct ctl *c, struct request *r)
 {
     const Wire__MeshRotateRequest *m = r->message;
     struct spur_error err = { 0 };
-    uint32_t asked;
+    uint32_t asked, controllers;
 
-    if (mesh_rotate(c, m->nodes, &asked, &err) < 0) {
+    if (mesh_rotate(c, m->nodes, &asked, &controllers, &err) < 0) {
         request_refuse(c, r, &err, 0);
         return;
     }
-    log_line(SPUR_LOG_INFO, "uid %u: %u nodes are asked for new mesh keys", r->who.uid, asked);
+    log_line(SPUR_LOG_INFO, "uid %u: %u nodes and %u controllers are asked for new mesh keys", r->who.uid, asked, controllers);
     r->done = arena_alloc(&r->arena, sizeof *r->done);
     wire__done_reply__init(r->done);
     r->done->text = arena_alloc(&r->arena, 80);
-    snprintf(r->done->text, 80, "%u nodes make a new key", asked);
+    if (controllers)
+        snprintf(r->done->text, 80, "%u nodes and %u controllers make a new key", asked, controllers);
+    else
+        snprintf(r->done->text, 80, "%u nodes make a new key", asked);
     request_done(c, r);
 }
 
@@ -852,7 +863,7 @@ enum whose { LEADER, EACH, HAVING };
     X(REGISTER, register_request, handle_register, LEADER) X(HEARTBEAT, heartbeat, handle_heartbeat, LEADER) X(REPORT, report, handle_report, LEADER) \
     X(JOBS, jobs_request, NULL, HAVING) X(NODES, nodes_request, NULL, HAVING) X(PARTITIONS, empty, NULL, HAVING) X(CONFIG, empty, NULL, HAVING) \
     X(HOSTS, empty, handle_hosts, LEADER) X(HOST_CHANGE, host_change_request, handle_host_change, LEADER) X(HOST_KEY, host_key_request, handle_host_key, LEADER) \
-    X(USER_TOKEN, user_token_request, handle_user_token, LEADER) X(MESH, empty, handle_mesh, LEADER) X(MESH_ROTATE, mesh_rotate_request, handle_mesh_rotate, LEADER) \
+    X(USER_TOKEN, user_token_request, handle_user_token, LEADER) X(MESH, empty, handle_mesh, LEADER) X(CONTROLLER_MESH, op_mesh_host, handle_controller_mesh, LEADER) X(MESH_ROTATE, mesh_rotate_request, handle_mesh_rotate, LEADER) \
     X(STEPS, steps_request, NULL, HAVING) X(STATS, empty, NULL, HAVING)
 
 struct handler { const ProtobufCMessageDescriptor *body; void (*run)(struct ctl *, struct request *); enum whose whose; };
@@ -881,6 +892,10 @@ void dispatch_message(void *ctl, struct rpc_conn *conn, const struct frame *f, c
 
     if (fetch_is(c, conn)) {
         fetch_message(c, f, body);
+        return;
+    }
+    if (seat_is(c, conn)) {
+        seat_message(c, f, body);
         return;
     }
     roles_look_up(c);
@@ -935,6 +950,10 @@ void dispatch_opened(void *ctl, struct rpc_conn *conn)
         fetch_opened(c, conn);
         return;
     }
+    if (seat_is(c, conn)) {
+        seat_opened(c, conn);
+        return;
+    }
     p = mem_alloc(sizeof *p);
     p->conn = conn;
     p->number = ++c->next_conn;
@@ -964,6 +983,10 @@ void dispatch_closed(void *ctl, struct rpc_conn *conn, const struct spur_error *
 
     if (fetch_is(c, conn)) {
         fetch_closed(c, why);
+        return;
+    }
+    if (seat_is(c, conn)) {
+        seat_closed(c, why);
         return;
     }
     if (!p) {

@@ -485,6 +485,10 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             break;
         case EV_MESH_CHANGED:
             mesh_changed(c, e->node);
+            seat_changed(c);
+            break;
+        case EV_MESH_RENEW:
+            seat_renew(c, e->node);
             break;
         case EV_ORPHAN:
             effect_orphan(c, e);
@@ -521,6 +525,10 @@ void effects_follow(struct ctl *c, const struct event *events, size_t n)
             joins_changed(c);
         else if (events[i].kind == EV_ACCOUNTS_CHANGED)
             roles_changed(c);
+        else if (events[i].kind == EV_MESH_CHANGED && c->is_started)
+            seat_changed(c);
+        else if (events[i].kind == EV_MESH_RENEW && c->is_started)
+            seat_renew(c, events[i].node);
         else if (events[i].kind == EV_CONFIG_CHANGED && c->is_started)
             ctl_config_followed(c);
 }

@@ -438,6 +438,7 @@ void joins_forget(struct ctl *c, const char *name)
     struct spur_error err;
     struct edit e;
 
+    seat_forget(c, name);
     if (!SPUR_HAS(c->auth_ops, roster) || !(known = roster(c, &err)))
         return;
     edit_init(&e);
@@ -502,6 +503,7 @@ int joins_revoke(struct ctl *c, const char *name, proposed_fn done, void *arg, s
         return spur_fail(err, SPUR_ENOTFOUND, "no host %.63s has a key or a token here: `spur host list` names them", name);
     }
     node = joins_node(c, name);
+    seat_forget(c, name);
     edit_propose(c, &e, node ? joins_node_set(&e.arena, node, "DOWN", "host revoked", true) : NULL, done, arg);
     free(known);
     return 0;

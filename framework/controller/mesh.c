@@ -5,7 +5,7 @@
  * SETTLE_MS goes out as one message, so that a thousand nodes that start together do not cost a million messages; a node that registers gets the whole
  * table. Where the plugin says SPUR_SWITCH_BY_JOB, a node is told of its circle alone: itself and the nodes that it shares a job with. A job's nodes hear
  * of each other before its launch, on the same connections, and forget each other after it; what a node was told last is known by its hash, so only
- * changes are sent. Nothing here is a secret, and nobody names an address for himself.
+ * changes are sent. Controllers that are in the mesh (seat.c) are told to every node, always. Nothing here is a secret, and nobody names an address for himself.
  */
 #include <sodium.h>
 #include <stdlib.h>
@@ -22,6 +22,7 @@ struct mesh {
     bool    *is_changed; uint32_t room;     /* by node index; by job: this node's circle may have changed */
     uint64_t *told;                         /* by node index: hash of what its agent was told last; by job only */
     bool     all_changed;                   /* as if each node stood in is_changed */
+    bool     hosts_changed;                 /* a controller: all are told */
 };
 
 void mesh_create(struct ctl *c)
@@ -46,7 +47,7 @@ void mesh_destroy(struct ctl *c)        /* the loop is closed by now, and its ha
     c->mesh = NULL;
 }
 
-static uint32_t mesh_traits(const struct ctl *c)
+uint32_t mesh_traits(const struct ctl *c)
 {
     return c->mesh && SPUR_HAS(c->mesh->ops, traits) ? c->mesh->ops->traits(c->sw->self, c->state->node_count) : 0;
 }
@@ -67,13 +68,20 @@ static void mesh_room(struct ctl *c)
     m->room = n;
 }
 
+/* ":port" is at the address that the cluster knows. */
+static char *mesh_endpoint(const char *end, const char *at, struct arena *a)
+{
+    if (*end == ':')
+        return arena_printf(a, strchr(at, ':') ? "[%s]%s" : "%s%s", at, end);
+    return *end ? arena_copy(a, end) : NULL;
+}
+
 /* NULL: it has no place in the mesh. */
 static Wire__MeshNode *mesh_row(struct ctl *c, const struct node *n, struct arena *a)
 {
     const char *end = n->mesh_endpoint ? n->mesh_endpoint : "", *at = n->addr && *n->addr ? n->addr : n->conf->addr;
     struct spur_error err = { 0 };
     Wire__MeshNode *row;
-    struct str text;
 
     if (!n->mesh_number)
         return NULL;
@@ -89,17 +97,54 @@ static Wire__MeshNode *mesh_row(struct ctl *c, const struct node *n, struct aren
         row->has_key = 1;
         row->key = (ProtobufCBinaryData){ sizeof n->mesh_key, (uint8_t *)(uintptr_t)n->mesh_key };
     }
-    str_init(&text);
-    if (*end == ':')
-        str_addf(&text, strchr(at, ':') ? "[%s]%s" : "%s%s", at, end);
-    else
-        str_add(&text, end);
-    row->endpoint = text.len ? arena_copy(a, text.text) : NULL;
-    str_fini(&text);
+    row->endpoint = mesh_endpoint(end, at, a);
     row->has_connected = 1;
     row->connected = nodes_agent(c, n->index) != NULL;
     return row;
 }
+
+static const char *controller_addr(const struct ctl *c, const char *name)
+{
+    const Wire__MemberChangeRequest of = { .base = PROTOBUF_C_MESSAGE_INIT(&wire__member_change_request__descriptor), .name = (char *)(uintptr_t)name };
+
+    return group_addr(c, &of);
+}
+
+/* Of a controller; connected: it is the one that says so. */
+static Wire__MeshNode *mesh_host_row(struct ctl *c, const struct mesh_host *h, struct arena *a)
+{
+    Wire__MeshNode *row = arena_alloc(a, sizeof *row);
+    struct spur_error err = { 0 };
+
+    wire__mesh_node__init(row);
+    row->addr = arena_alloc(a, 64);
+    if (c->mesh->ops->address(c->sw->self, h->number, row->addr, &err) < 0) {
+        log_line(SPUR_LOG_ERROR, "controller %s gets no mesh address: %s", h->name, err.text);
+        return NULL;
+    }
+    row->name = arena_printf(a, "controller/%s", h->name);
+    row->has_controller = row->controller = 1;
+    if (!sodium_is_zero(h->key, sizeof h->key)) {
+        row->has_key = 1;
+        row->key = (ProtobufCBinaryData){ sizeof h->key, (uint8_t *)(uintptr_t)h->key };
+    }
+    row->endpoint = mesh_endpoint(h->endpoint ? h->endpoint : "", controller_addr(c, h->name), a);
+    row->has_connected = 1;
+    row->connected = word_eq(h->name, c->name);
+    return row;
+}
+
+static void mesh_hosts(struct ctl *c, Wire__MeshTable *t, struct arena *a)
+{
+    for (uint32_t i = 0; i < c->state->mesh_host_count; i++) {
+        Wire__MeshNode *row = mesh_host_row(c, &c->state->mesh_hosts[i], a);
+
+        if (row)
+            t->nodes[t->n_nodes++] = row;
+    }
+}
+
+static size_t mesh_most(const struct ctl *c) { return c->state->node_count + c->state->mesh_host_count + 1u; }
 
 /* Itself and all that it shares a job with; components of a heterogeneous job are one. */
 static void mesh_circle(const struct ctl *c, uint32_t node, struct bitmap *out)
@@ -126,14 +171,18 @@ static void mesh_table(struct ctl *c, bool whole, Wire__MeshTable *t, struct are
     wire__mesh_table__init(t);
     t->has_whole = 1;
     t->whole = whole;
-    t->nodes = arena_alloc(a, (c->state->node_count + 1u) * sizeof *t->nodes);
+    t->nodes = arena_alloc(a, mesh_most(c) * sizeof *t->nodes);
     for (uint32_t i = 0; i < c->state->node_count; i++) {
         Wire__MeshNode *row = whole || (i < c->mesh->room && c->mesh->is_changed[i]) ? mesh_row(c, &c->state->nodes[i], a) : NULL;
 
         if (row)
             t->nodes[t->n_nodes++] = row;
     }
+    if (whole || c->mesh->hosts_changed)
+        mesh_hosts(c, t, a);
 }
+
+void mesh_whole(struct ctl *c, Wire__MeshTable *t, struct arena *a) { mesh_table(c, true, t, a); }
 
 static uint64_t mesh_hash(const Wire__MeshTable *t)
 {
@@ -171,13 +220,14 @@ static void mesh_tell_circle(struct ctl *c, const struct peer *p, bool again)
     arena_init(&a, 0);
     wire__mesh_table__init(&t);
     t.has_whole = t.whole = 1;
-    t.nodes = arena_alloc(&a, (c->state->node_count + 1u) * sizeof *t.nodes);
+    t.nodes = arena_alloc(&a, mesh_most(c) * sizeof *t.nodes);
     for (uint32_t i = 0; i < c->state->node_count; i++) {
         Wire__MeshNode *row = bitmap_test(&circle, i) ? mesh_row(c, &c->state->nodes[i], &a) : NULL;
 
         if (row)
             t.nodes[t.n_nodes++] = row;
     }
+    mesh_hosts(c, &t, &a);
     hash = mesh_hash(&t);
     if (again || hash != c->mesh->told[p->nodes[0]])
         rpc_send(p->conn, WIRE__MESSAGE_TYPE__AGENT_MESH, 0, &t.base);
@@ -228,7 +278,7 @@ static void mesh_tell(uv_timer_t *timer)
             rpc_send(p->conn, WIRE__MESSAGE_TYPE__AGENT_MESH, 0, &t.base);
     }
     memset(m->is_changed, 0, m->room * sizeof *m->is_changed);
-    m->all_changed = false;
+    m->all_changed = m->hosts_changed = false;
     arena_fini(&a);
 }
 
@@ -246,6 +296,11 @@ void mesh_changed(struct ctl *c, uint32_t node)
     if (!m)
         return;
     mesh_room(c);
+    if (node == NODE_REMOVED) {
+        m->hosts_changed = m->all_changed = true;
+        mesh_tell_soon(c);
+        return;
+    }
     m->is_changed[node] = true;
     if (mesh_traits(c) & SPUR_SWITCH_BY_JOB) {
         bitmap_init(&circle, c->state->node_count);
@@ -310,13 +365,30 @@ static int mesh_named(struct ctl *c, const char *nodes, struct hostlist **list, 
     return 0;
 }
 
-int mesh_rotate(struct ctl *c, const char *nodes, uint32_t *asked, struct spur_error *err)
+/* By the log: the other controllers have no connection to this one. */
+static void mesh_renew(struct ctl *c, const char *name)
+{
+    struct arena a;
+    Wire__Op **ops, *op;
+
+    arena_init(&a, 0);
+    ops = arena_alloc(&a, sizeof *ops);
+    *ops = op = arena_alloc(&a, sizeof *op);
+    wire__op__init(op);
+    op->mesh_host = arena_alloc(&a, sizeof *op->mesh_host);
+    wire__op_mesh_host__init(op->mesh_host);
+    op->mesh_host->name = arena_copy(&a, name);
+    op->mesh_host->has_renew = op->mesh_host->renew = 1;
+    propose(c, ops, 1, NULL, &a, NULL, NULL);
+}
+
+int mesh_rotate(struct ctl *c, const char *nodes, uint32_t *asked, uint32_t *controllers, struct spur_error *err)
 {
     const Wire__Empty empty = WIRE__EMPTY__INIT;
     struct hostlist *list;
     int rc;
 
-    *asked = 0;
+    *asked = *controllers = 0;
     if (!c->mesh)
         return spur_fail(err, SPUR_EUNSUPPORTED, "SwitchType is %s, which makes no mesh; switch/wireguard does", c->sw->name);
     rc = mesh_named(c, nodes, &list, err);
@@ -327,6 +399,12 @@ int mesh_rotate(struct ctl *c, const char *nodes, uint32_t *asked, struct spur_e
             continue;
         rpc_send(p->conn, WIRE__MESSAGE_TYPE__AGENT_MESH_ROTATE, 0, &empty.base);
         ++*asked;
+    }
+    for (uint32_t i = 0; rc == 0 && !list && i < c->state->mesh_host_count; i++) {
+        if (sodium_is_zero(c->state->mesh_hosts[i].key, 32))
+            continue;
+        mesh_renew(c, c->state->mesh_hosts[i].name);
+        ++*controllers;
     }
     hostlist_destroy(list);
     return rc;

@@ -381,6 +381,7 @@ static int store_snapshot_read(void *arg, uint64_t index, const struct spur_stor
         ctl_config_followed(c);
     if (c->is_started)
         fetch_blobs(c);
+    seat_changed(c);
     return 0;
 }
 
@@ -400,6 +401,7 @@ static void ctl_finish(struct ctl *c)
     group_destroy(c);
     rpc_destroy(c->rpc);
     fetch_destroy(c);
+    seat_close(c);
     c->rpc = NULL;
     uv_close((uv_handle_t *)&c->flush, NULL);
     uv_close((uv_handle_t *)&c->again, NULL);
@@ -628,6 +630,7 @@ static int ctl_start(struct ctl *c, const struct options *o, struct spur_error *
     proposer_create(c);
     waits_create(c);
     mesh_create(c);
+    seat_create(c);
     hooks_create(c);
     names_create(c);
     uv_prepare_init(c->loop, &c->flush);
@@ -656,6 +659,7 @@ static void ctl_free(struct ctl *c)
 {
     proposer_destroy(c);
     waits_destroy(c);
+    seat_destroy(c);
     mesh_destroy(c);
     hooks_destroy(c);
     fabric_follow(c);

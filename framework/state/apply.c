@@ -41,6 +41,8 @@ static void dispatch(struct doing *d, const Wire__Op *op)
         op_hosts(d, op->hosts);
     else if (op->accounts)
         op_accounts(d, op->accounts);
+    else if (op->mesh_host)
+        op_mesh_host(d, op->mesh_host);
     else if (op->het_start)
         op_het_start(d, op->het_start);
     else if (op->het_step)
@@ -118,11 +120,13 @@ static void apply_request(struct doing *d, const Wire__Entry *entry, size_t firs
     }
 }
 
-/* 2: hooks of the site, the text of hosts line by line; suspended jobs, spares, reboots. 3: accounts, heterogeneous jobs. */
+/* 2: hooks of the site, the text of hosts line by line; suspended jobs, spares, reboots. 3: accounts, heterogeneous jobs. 4: controllers in the mesh. */
 uint32_t state_op_level(const Wire__Op *op)
 {
     bool suspends = op->update && (op->update->verb == WIRE__JOB_UPDATE_REQUEST__VERB__SUSPEND || op->update->verb == WIRE__JOB_UPDATE_REQUEST__VERB__RESUME);
 
+    if (op->mesh_host)
+        return 4;
     if (op->accounts || op->het_start || op->het_step || (op->submit && op->submit->n_het))
         return 3;
     return op->node_reboot || suspends || (op->submit && op->submit->spec->spares) || op->hosts || op->hook ||

@@ -25,7 +25,8 @@ enum event_kind {
     EV_CONFIG_CHANGED,
     EV_HOSTS_CHANGED,       /* keys of hosts, tokens */
     EV_ACCOUNTS_CHANGED,    /* accounts, users, associations */
-    EV_MESH_CHANGED,        /* key or endpoint of a node: the others are to hear of it */
+    EV_MESH_RENEW,          /* a controller is to make a new mesh key; node: its place among mesh_hosts */
+    EV_MESH_CHANGED,        /* key or endpoint of a node, NODE_REMOVED: of a controller: the others are to hear of it */
     EV_REPORT_TAKEN,        /* report (node, seq) is in: acknowledge it */
     EV_BLOB_DROPPED,        /* hash: no job names this blob any more */
     EV_JOB_FREEZE,          /* it is suspended, or goes on: as its state says */
@@ -57,7 +58,7 @@ struct applied {
 
 /* The feature level of this program: what its apply understands. An operation of a higher level than that of every voter is not proposed, for the ones that do
  * not know it would leave it out (state_op_level). Raised with each new kind of operation, or a new field that changes what an old one does. */
-#define STATE_LEVEL 3
+#define STATE_LEVEL 4
 uint32_t state_op_level(const Wire__Op *op);
 
 int  apply(struct state *s, uint64_t index, const Wire__Entry *entry, struct arena *arena, struct applied *out);

@@ -249,6 +249,11 @@ void op_hook(struct doing *d, const Wire__OpHook *o);
 void op_het_start(struct doing *d, const Wire__OpHetStart *o);
 void op_het_step(struct doing *d, const Wire__OpHetStep *o);
 void op_hosts(struct doing *d, const Wire__OpHosts *o);
+/* meshhost.c */
+void op_mesh_host(struct doing *d, const Wire__OpMeshHost *o);
+bool mesh_hosts_take(struct state *s, Wire__SnapMeshHost *const *rows, size_t n);       /* of a snapshot; false: they cannot be */
+Wire__SnapMeshHost **mesh_hosts_pack(const struct state *s, struct arena *a);
+void mesh_hosts_free(struct state *s);
 void op_accounts(struct doing *d, const Wire__AccountChange *o);
 int  partition_change(struct state *s, const Wire__PartitionUpdateRequest *u, struct spur_error *err);     /* on the configuration; partition.c */
 uint32_t job_part_index(const struct state *s, const struct job *j);     /* of the first partition it asks for */

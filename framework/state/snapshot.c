@@ -80,6 +80,8 @@ static int put_head(struct saving *w, const struct state *s)
     m.next_job_id = s->next_job_id;
     m.has_mesh_next = s->mesh_next != 0;
     m.mesh_next = s->mesh_next;
+    m.n_mesh_hosts = s->mesh_host_count;
+    m.mesh_hosts = mesh_hosts_pack(s, &w->arena);
     m.config_version = s->config_version;
     m.has_token_floor_ms = 1;
     m.token_floor_ms = s->priv->token_floor_ms;
@@ -215,6 +217,8 @@ static int take_head(struct loading *r, const uint8_t *data, size_t n)
     s->wall_ms = r->head->wall_ms;
     s->next_job_id = r->head->next_job_id;
     s->mesh_next = r->head->mesh_next;
+    if (!mesh_hosts_take(s, r->head->mesh_hosts, r->head->n_mesh_hosts))
+        return bad_record(r, "a controller in the mesh that cannot be");
     s->config_version = r->head->config_version;
     s->priv->token_floor_ms = r->head->token_floor_ms;
     table_reserve(&s->jobs, r->head->job_count < RESERVE_MAX ? r->head->job_count : RESERVE_MAX);

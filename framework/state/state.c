@@ -42,6 +42,7 @@ void state_destroy(struct state *s)
     for (uint32_t i = 0; i < s->node_count; i++)
         node_record_fini(s, &s->nodes[i]);
     free(s->nodes);
+    mesh_hosts_free(s);
     for (size_t i = 0; i < s->priv->partition_update_count; i++)
         wire__partition_update_request__free_unpacked(s->priv->partition_updates[i], NULL);
     free(s->priv->partition_updates);

@@ -72,13 +72,17 @@ struct node {
     bool     away;                  /* the leader has no connection to it: not usable for now (state_node_away) */
 };
 
+/* A controller in the mesh. Key all zero: it has left; its number, and so its address, stay its own. */
+struct mesh_host { char *name; uint64_t number; uint8_t key[32]; char *endpoint; };
+
 struct state {
     Wire__Accounts *accounts;       /* who may charge what (accounts.c); owned; NULL: as a cluster begins */
     struct config *config; uint64_t config_version;     /* version: grows with each OpConfig; NULL until the first */
     struct node *nodes; uint32_t node_count;
     struct table jobs;              /* job_id -> struct job*, in order of submission */
     uint32_t next_job_id;
-    uint64_t mesh_next;             /* number of the last node that joined the mesh */
+    uint64_t mesh_next;             /* number of the last node or controller that joined the mesh */
+    struct mesh_host *mesh_hosts; uint32_t mesh_host_count;     /* controllers in it, in the order in which they came; meshhost.c */
     struct table tokens;            /* see token.c */
     int64_t  cluster_ms, wall_ms;   /* of the last entry; never go back */
     uint64_t index, fence;          /* of the last entry */
@@ -101,6 +105,7 @@ struct job  *het_leader(const struct state *s, const struct job *j);
 struct job  *het_part(const struct state *s, const struct job *j, uint32_t offset);
 struct job  *het_named(const struct state *s, const char *id_text);           /* "12+1"; NULL: no such component */
 struct node *state_node(const struct state *s, const char *name);
+const struct mesh_host *state_mesh_host(const struct state *s, const char *name);       /* NULL: this controller was never in the mesh */
 unsigned     node_state_now(const struct node *n);                     /* IDLE, MIXED, ALLOCATED, DOWN, ... */
 /* As sinfo and scontrol spell it: "idle", "mix", "drain*"; long "IDLE+DRAIN+..." for scontrol show node when `full`. */
 void         node_state_print(unsigned base_now, uint32_t flags, bool compact, bool full, struct str *out);

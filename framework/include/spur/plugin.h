@@ -25,7 +25,7 @@ extern "C" {
 #define SPUR_KINDS(X) \
     X(store,    1, 0, 2) \
     X(select,   2, 0, 3) \
-    X(switch,   3, 0, 3) \
+    X(switch,   3, 0, 4) \
     X(auth,     4, 0, 3) \
     X(priority, 5, 0, 1) \
     X(gpu,      6, 0, 2) \

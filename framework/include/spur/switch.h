@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spur/switch.h - the kind `switch`: the fabric between the nodes of a job (Slurm's SwitchType). ABI 0.3.
+/* spur/switch.h - the kind `switch`: the fabric between the nodes of a job (Slurm's SwitchType). ABI 0.4.
  *
  * Controller side: allot/release hand out what a job needs (addresses, fabric ids) and keep it in an opaque blob that travels with the launch.
  * Node side: node_up when the agent starts, peers when the set changes, job_join before a step of a job starts on the node,
  * job_leave when its last process has gone. Must not block: fabrics that wait set SPUR_CAP_MAY_BLOCK. Mandatory: job_join, job_leave.
  * A host that has a mesh (address, node_up and peers are there) calls node_up, peers, rotate, peer and status on a thread of its pool, one at a time, and
  * job_join and job_leave on the loop's, perhaps beside one of those; allot, release and adopt on the loop's too. What is handed in is
- * borrowed until the call returns. A failure is a negative code with a sentence, which reaches the user: a step whose job_join fails does not start.
+ * borrowed until the call returns. A controller that is in the mesh (SPUR_SWITCH_CONTROLLERS) makes the calls of a node, too; its rows are named controller/NAME. A failure is a negative code with a sentence, which reaches the user: a step whose job_join fails does not start.
  */
 #ifndef SPUR_SWITCH_H
 #define SPUR_SWITCH_H
@@ -43,6 +43,9 @@ struct spur_switch_env {
 #define SPUR_SWITCH_BY_JOB 1u       /* a node hears only of the nodes that it shares a job with, and of itself */
 #define SPUR_SWITCH_NEEDED 2u       /* a node that node_up or peers fails on drains with that reason */
 #define SPUR_SWITCH_ALONE  4u       /* a job that may get several nodes must have them alone; others are refused when they are submitted */
+/* since 0.4 */
+#define SPUR_SWITCH_CONTROLLERS 8u  /* controllers are in the mesh, too: every node is told of them, always */
+#define SPUR_SWITCH_CONTROL 16u     /* a node speaks to the controller that leads at its mesh address while it hears of it there */
 
 struct spur_switch_ops {
     uint32_t size;

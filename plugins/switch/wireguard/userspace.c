@@ -170,7 +170,7 @@ static int start(struct userspace *u, const char *program, struct spur_error *er
         return spur_fail(err, SPUR_EIO, "%s can't be started: %s", program, strerror(errno));
     }
     if (pid == 0) {
-        char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LOG_LEVEL=error", "WG_PROCESS_FOREGROUND=1", NULL };
+        char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LOG_LEVEL=error", NULL };
         char *const argv[] = { (char *)(uintptr_t)program, "--foreground", u->name, NULL };
         int null = open("/dev/null", O_RDWR);
         pid_t again;

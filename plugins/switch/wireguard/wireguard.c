@@ -30,7 +30,7 @@ struct wireguard {
     char     program[256], endpoint[80], where[80];     /* endpoint: as configured; where: as told to the host */
     struct ip prefix;
     uint16_t keepalive_s;
-    bool     sets_ifname, is_required, goes_down, is_by_job, is_alone;
+    bool     sets_ifname, is_required, goes_down, is_by_job, is_alone, has_controllers, is_control;
     uint32_t full_mesh;                 /* the largest cluster in which all are each other's peers */
     char     suffix[64];                /* of names in a job's file of hosts */
     struct device *device;
@@ -44,6 +44,31 @@ struct wireguard {
 
 /* ---- options ---- */
 
+/* "nodes", "jobs", "control", and control with one of the others: "jobs, control". */
+static int read_mesh(struct wireguard *w, const char *text, struct spur_error *err)
+{
+    bool nodes = false;
+
+    w->is_by_job = w->is_control = false;
+    for (const char *at = text; *at; at += strspn(at, ", ")) {
+        size_t n = strcspn(at, ", ");
+
+        if (n == 5 && !strncmp(at, "nodes", n))
+            nodes = true;
+        else if (n == 4 && !strncmp(at, "jobs", n))
+            w->is_by_job = true;
+        else if (n == 7 && !strncmp(at, "control", n))
+            w->is_control = true;
+        else
+            break;
+        at += n;
+        if (!*at && !(nodes && w->is_by_job))
+            return 0;
+    }
+    return spur_fail(err, SPUR_EINVAL, NAME ": mesh = \"%s\": nodes (all are each other's peers) or jobs (only the nodes of one job), and control where the daemons' own "
+                     "traffic goes through it, too: \"jobs, control\"", text);
+}
+
 static int read_options(struct wireguard *w, const struct spur_conf *conf, struct spur_error *err)
 {
     const struct spur_host *h = w->host;
@@ -51,6 +76,7 @@ static int read_options(struct wireguard *w, const struct spur_conf *conf, struc
     const char *kind = h->conf_text(conf, "device"), *name = h->conf_text(conf, "interface"), *prefix = h->conf_text(conf, "prefix");
     long port = h->conf_int(conf, "port"), mtu = h->conf_int(conf, "mtu"), keepalive = h->conf_int(conf, "keepalive"), full = h->conf_int(conf, "full_mesh");
     struct endpoint e;
+    int rc;
 
     if (ip_parse(prefix, &w->prefix) < 0 || (w->prefix.family == AF_INET ? w->prefix.prefix > 30 : w->prefix.prefix > 120))
         return spur_fail(err, SPUR_EINVAL, NAME ": prefix = %s: a network such as 10.201.0.0/16 or fd5c:1::/64 is needed", prefix);
@@ -65,11 +91,11 @@ static int read_options(struct wireguard *w, const struct spur_conf *conf, struc
     w->config.kind = !strcmp(kind, "kernel") ? DEVICE_KERNEL : !strcmp(kind, "userspace") ? DEVICE_USERSPACE : DEVICE_AUTO;
     if (w->config.kind == DEVICE_AUTO && strcmp(kind, "auto") != 0)
         return spur_fail(err, SPUR_EINVAL, NAME ": device = %s: auto, kernel or userspace", kind);
-    if (strcmp(mesh, "nodes") != 0 && strcmp(mesh, "jobs") != 0)
-        return spur_fail(err, SPUR_EINVAL, NAME ": mesh = %s: nodes (all are each other's peers) or jobs (only the nodes of one job)", mesh);
+    if ((rc = read_mesh(w, mesh, err)) < 0)
+        return rc;
     if (strcmp(alone, "none") != 0 && strcmp(alone, "required") != 0)
         return spur_fail(err, SPUR_EINVAL, NAME ": mesh_isolation = %s: none or required", alone);
-    w->is_by_job = !strcmp(mesh, "jobs");
+    w->has_controllers = w->is_control || h->conf_int(conf, "controllers") != 0;
     w->is_alone = !strcmp(alone, "required");
     if (w->is_alone && !w->is_by_job)
         return spur_fail(err, SPUR_EINVAL, NAME ": mesh_isolation = required needs mesh = jobs: with mesh = nodes each node reaches all others");
@@ -143,8 +169,8 @@ static int wireguard_reload(void *self, const struct spur_conf *conf, struct spu
         return rc;
     if (strcmp(now.config.name, w->config.name) != 0 || now.config.kind != w->config.kind || now.config.port != w->config.port ||
         strcmp(now.program, w->program) != 0 || now.config.mtu != w->config.mtu || !ip_equal(&now.prefix, &w->prefix) || now.is_by_job != w->is_by_job ||
-        now.full_mesh != w->full_mesh)
-        return spur_fail(err, SPUR_ERESTART, NAME ": another interface, device, port, mtu, prefix, mesh or full_mesh");
+        now.full_mesh != w->full_mesh || now.is_control != w->is_control || now.has_controllers != w->has_controllers)
+        return spur_fail(err, SPUR_ERESTART, NAME ": another interface, device, port, mtu, prefix, mesh, controllers or full_mesh");
     memcpy(w->endpoint, now.endpoint, sizeof w->endpoint);
     w->keepalive_s = now.keepalive_s;
     w->sets_ifname = now.sets_ifname;
@@ -231,10 +257,23 @@ static void tell_me(struct wireguard *w, struct spur_switch_node *me)
 static int wireguard_node_up(void *self, struct spur_switch_node *me, struct spur_error *err)
 {
     struct wireguard *w = self;
+    struct device_peer *still = NULL;
+    size_t count;
     int rc;
 
     if ((rc = key_get(w, err)) < 0)
         return rc;
+    /* Its program was killed, or somebody removed it: what it knew is gone with it. */
+    if (w->device && device_look(w->device, &still, &count, NULL) < 0) {
+        device_close(w->device, false);
+        w->device = NULL;
+        free(w->peers);
+        free(w->peer_names);
+        w->peers = NULL;
+        w->peer_names = NULL;
+        w->peer_count = 0;
+    }
+    free(still);
     if (!w->device && (rc = device_open(&w->device, &w->config, err)) < 0)
         return spur_context(err, NAME ": interface %s", w->config.name);
     if ((rc = device_key(w->device, w->secret, err)) < 0)
@@ -579,11 +618,13 @@ static uint32_t wireguard_traits(void *self, uint32_t node_count)
 {
     const struct wireguard *w = self;
 
-    return (w->is_by_job || node_count > w->full_mesh ? SPUR_SWITCH_BY_JOB : 0) | (w->is_required ? SPUR_SWITCH_NEEDED : 0) | (w->is_alone ? SPUR_SWITCH_ALONE : 0);
+    return (w->is_by_job || node_count > w->full_mesh ? SPUR_SWITCH_BY_JOB : 0) | (w->is_required ? SPUR_SWITCH_NEEDED : 0) | (w->is_alone ? SPUR_SWITCH_ALONE : 0) |
+           (w->has_controllers ? SPUR_SWITCH_CONTROLLERS : 0) | (w->is_control ? SPUR_SWITCH_CONTROL : 0);
 }
 
 static const struct spur_option wireguard_options[] = {
-    { "mesh", SPUR_STRING, "nodes", "who are each other's peers: nodes (all), or jobs (the nodes of a job)" },
+    { "mesh", SPUR_STRING, "nodes", "who are each other's peers: nodes (all), or jobs (the nodes of a job); control beside one of them: daemons speak through it, too" },
+    { "controllers", SPUR_BOOL, "no", "controllers are in the mesh, too, every node's peers; implied by mesh = control" },
     { "mesh_isolation", SPUR_STRING, "none", "required: with mesh = jobs, a job of several nodes must have them alone" },
     { "full_mesh", SPUR_INT, "512", "largest cluster in which all nodes are each other's peers; above it, those that share a job" },
     { "host_suffix", SPUR_STRING, "", "of the nodes' names in a job's file of hosts (SPUR_MESH_HOSTS)" },
