@@ -17,9 +17,15 @@ static void news(void *arg, enum member_news what)
 {
     struct agent *a = arg;
 
-    if (what == MEMBER_SELF)
+    /* Nobody knows the new key yet, so nothing gets through the mesh: the leader is told outside of it. */
+    for (size_t i = 0; what == MEMBER_KEY && i < a->count; i++)
+        if (a->nodes[i].conn && a->nodes[i].in_mesh) {
+            a->nodes[i].in_mesh = false;
+            rpc_close(a->nodes[i].conn, "it has a new key");
+        }
+    if (what != MEMBER_SEEN)
         inventory_tell(a);
-    for (size_t i = 0; i < a->count; i++)
+    for (size_t i = 0; what == MEMBER_SEEN && i < a->count; i++)
         node_mesh_way(&a->nodes[i]);
 }
 

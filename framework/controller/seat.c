@@ -37,7 +37,7 @@ static void seat_news(void *arg, enum member_news what)
 {
     struct ctl *c = arg;
 
-    if (what == MEMBER_SELF && c->seat) {
+    if (what != MEMBER_SEEN && c->seat) {
         c->seat->said_ms = 0;
         seat_soon(c->seat, 0);
     }

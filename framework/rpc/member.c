@@ -138,10 +138,12 @@ static void rows_free(struct row *rows, size_t n)
 
 static void key_taken(struct member *m)
 {
+    bool is_other = m->is_keyed && memcmp(m->key, m->me.public_key, sizeof m->key) != 0;
+
     m->is_keyed = true;
     memcpy(m->key, m->me.public_key, sizeof m->key);
     snprintf(m->endpoint, sizeof m->endpoint, "%s", m->me.endpoint ? m->me.endpoint : "");
-    m->changed(m->arg, MEMBER_SELF);
+    m->changed(m->arg, is_other ? MEMBER_KEY : MEMBER_SELF);
 }
 
 /* A node that jobs need the mesh on is drained while it fails. */

@@ -11,7 +11,8 @@
 #include "wire/spur.pb-c.h"
 
 struct member;
-enum member_news { MEMBER_SELF, MEMBER_SEEN };      /* key, endpoint or fault are others than before; what is known of peers was read anew */
+/* MEMBER_SELF: key, endpoint or fault may be others than before; MEMBER_KEY: a new key took the old one's place; MEMBER_SEEN: peers were looked at anew. */
+enum member_news { MEMBER_SELF, MEMBER_KEY, MEMBER_SEEN };
 
 /* NULL: the plugin has no mesh. Its interface is made soon, and again after a while when that fails. */
 struct member *member_create(uv_loop_t *loop, struct loaded *sw, void (*changed)(void *arg, enum member_news news), void *arg);
