@@ -238,7 +238,7 @@ static int parts_find(struct srun *s, struct option_table *table, const struct h
         return 1;
     }
     if (in_job && !het_size() && parts[*part_count - 1].group)
-        return refused("not supported yet: a step of several components (\":\", --het-group) of a job that is not heterogeneous");
+        return refused("not supported yet: a step of several components (\":\", --het-group) of a job that is not heterogeneous, or from outside of it");
     return 0;
 }
 

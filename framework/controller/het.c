@@ -117,7 +117,7 @@ void het_launch(const struct ctl *c, const struct job *j, const struct step *st,
     for (uint32_t k = 0; k < j->het_count; k++) {
         const struct job *part = het_part(c->state, j, k);
 
-        parts[k] = part ? job_info(c->state, part, ~UINT64_C(0), clock_wall_ms() / 1000, a) : NULL;
+        parts[k] = part ? job_info(c->state, part, JOB_FIELD_SPEC | JOB_FIELD_LAYOUT | JOB_FIELD_TEXTS, clock_wall_ms() / 1000, a) : NULL;
     }
     het_environment(parts, j->het_count, env_set, &e);
     env_set(&e, "SLURM_JOB_ID", arena_printf(a, "%u", j->het_job_id));

@@ -194,11 +194,11 @@ static char *expand(const char *pattern, const char *fallback, const Wire__JobSp
     return arena_take(a, &out);
 }
 
-static void fill_paths(const struct job *j, const Wire__JobSpec *spec, Wire__JobInfo *m, struct arena *a)
+static void fill_paths(const struct state *s, const struct job *j, const Wire__JobSpec *spec, Wire__JobInfo *m, struct arena *a)
 {
     struct path_ids ids = { .job_id = j->job_id, .array_job_id = j->array_job_id, .array_task_id = j->array_task_id, .user = j->user, .job_name = j->name };
 
-    if (!j->is_batch)
+    if (!het_leader(s, j)->is_batch)
         return;
     m->std_in = expand(spec->std_in, "/dev/null", spec, &ids, a);
     m->std_out = expand(spec->std_out, j->array_job_id ? "slurm-%A_%a.out" : "slurm-%j.out", spec, &ids, a);
@@ -323,7 +323,7 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
     SHOW_SOME(m, gid, j->gid);
     m->user = j->user;
     m->name = j->name;
-    SHOW_SOME(m, is_batch, j->is_batch);
+    SHOW_SOME(m, is_batch, het_leader(s, j)->is_batch);     /* as Slurm shows the other components of a batch job */
     fill_times(s, j, m, now);
     SHOW(m, time_limit_min, j->time_limit_min);
     if (j->time_limit_min == MINUTES_NOT_SET && j->part_index < (s->config ? s->config->partition_count : 0))
@@ -344,12 +344,14 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
         spec = job_spec(j, a);
     if (spec && fields & JOB_FIELD_TRES)        /* a list without resources shows what was asked for */
         memory_default(s, j, spec);
+    if (spec && j->het_offset)
+        spec->is_batch = spec->has_is_batch = het_leader(s, j)->is_batch;
     if (fields & JOB_FIELD_SPEC)
         m->spec = spec;
     if (fields & JOB_FIELD_TRES && spec)
         fill_tres(s, j, spec, m, a);
     if (fields & JOB_FIELD_PATHS && spec)
-        fill_paths(j, spec, m, a);
+        fill_paths(s, j, spec, m, a);
     if (fields & JOB_FIELD_LAYOUT && j->alloc_count) {
         m->cpus_per_node = print_runs(j, false, a);
         m->tasks_per_node = print_runs(j, true, a);
@@ -378,9 +380,9 @@ Wire__JobInfo *job_info(const struct state *s, const struct job *j, uint64_t fie
         m->share_permille = j->share_permille;
         m->failed_node = j->failed_node;
         m->sched_nodes = pending ? j->sched_nodes : NULL;
-        if (pending && j->dep_count) {
+        if (pending && (j->dep_count || het_leader(s, j)->dep_count)) {
             str_init(&text);
-            dependency_print(s, j, &text);
+            dependency_print(s, j->dep_count ? j : het_leader(s, j), &text);
             m->dependency = arena_take(a, &text);
         }
     }
