@@ -151,6 +151,34 @@ row 18 real 5 "sbatch --wait of true"
 key p50_ms less ">= 40x" "p50 ms"
 row_18() { echo "p50_ms $(burst_of "$1" p50_ms -n 3 sbatch --wait -o /dev/null --wrap true)"; }
 
+row 34 real 1 "memory of a supervisor while its job sleeps"
+key private_mib less "< 3 MiB" "its own pages, MiB"
+key pss_mib less "< 3 MiB" "with its share of common pages, MiB"
+key rss_mib less "" "resident, MiB"
+row_34() {
+    local id pid deadline=$((SECONDS + 20)) side=$1
+    id=$(on "$side" sbatch --parsable -n1 -o /dev/null --wrap 'sleep 600')
+    until pid=$("${side}_supervisor" "$id") || [ $SECONDS -gt $deadline ]; do sleep 0.05; done
+    sleep 0.5       # it has started its task by then
+    [ -z "$pid" ] || awk '{ v[$1] += $2 } END { printf "private_mib %.2f\npss_mib %.2f\nrss_mib %.2f\n", (v["Private_Clean:"] + v["Private_Dirty:"]) / 1024, v["Pss:"] / 1024, v["Rss:"] / 1024 }' \
+        "/proc/$pid/smaps_rollup"
+    cancel_all "$side"
+}
+
+# From the last thing that the script does, a stamp, until squeue has the job no more. The shell's own end and half a round of squeue are in it.
+row 36 real 1 "out of COMPLETING after the last process has died, 4 at a time, 200 jobs"
+key p50_ms less "" "p50 ms"
+key p99_ms less "<= 500" "p99 ms"
+row_36() {
+    local ends=$work/$1.ends
+    rm -f "$ends"
+    # shellcheck disable=SC2016
+    burst_of "$1" n -n 200 -p 4 -o "$ends" sh -c 'id=$(sbatch --parsable -n1 -o /dev/null --wrap "date +%s%N >$1") && until [ -s "$1" ] && [ -z "$(squeue -h -j $id -o %i 2>/dev/null)" ]; do :; done
+        echo $(($(date +%s%N) - $(cat "$1")))' ends "$work/$1.end.{}" >/dev/null
+    sort -n "$ends" | awk '{ v[NR] = $1 / 1e6 } END { if (NR) printf "p50_ms %.1f\np99_ms %.1f\n", v[int((NR - 1) * 0.5 + 0.5) + 1], v[int((NR - 1) * 0.99 + 0.5) + 1] }'
+    rm -f "$work/$1".end.*
+}
+
 # ---- a deep queue ----
 
 # Fills the queue: one job takes every node, all others wait for it. Slices, so that no single run is long.
@@ -312,3 +340,21 @@ row_31() {
 row 33 wide 1 "controller memory, many idle nodes"
 key mib less "" "resident MiB"
 row_33() { echo "mib $(minus "$(status_kib "$("$1_pid" controller)" VmRSS)" 0 1024)"; }
+
+# Of spur alone: no daemon stands behind the reference's nodes here.
+row 35 wide 3 "a launch on every node: one array, a node a task, until all have started"
+key controller_cpu_s less "< 1 s per 1,000" "controller CPU s per 1,000 launches"
+key seconds less "" "seconds"
+row_35() {
+    local pid before from deadline=$((SECONDS + 100)) side=$1
+    [ "$side" = spur ] || return 0
+    pid=$("${side}_pid" controller)
+    before=$(cpu_ms "$pid")
+    from=$(now_ms)
+    on "$side" sbatch --array=1-"$wide" -N1 --exclusive --comment='EMULATE: seconds=600' -o /dev/null --wrap true >/dev/null
+    until [ -z "$(on "$side" sinfo -h -t idle -o %D)" ] || [ $SECONDS -gt $deadline ]; do sleep 0.1; done
+    echo "seconds $(minus "$(now_ms)" "$from" 1000)"
+    sleep 1         # what the agents report of the starts
+    echo "controller_cpu_s $(minus "$(cpu_ms "$pid")" "$before" "$wide")"
+    cancel_all "$side"
+}

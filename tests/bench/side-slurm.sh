@@ -98,6 +98,7 @@ slurm_start() {
     slurm_controller=$!
 }
 slurm_pid() { if [ "$1" = controller ]; then echo "$slurm_controller"; else echo "${slurm_agent:-}"; fi; }
+slurm_supervisor() { pgrep -n -f "^[^ ]*slurmstepd: \[$1\.batch\]"; }     # it is nobody's child: the newest of that number
 slurm_kill() { kill -9 "$slurm_controller"; wait "$slurm_controller" 2>/dev/null; }
 slurm_back() { until slurm_run squeue -h >/dev/null 2>&1; do sleep 0.005; done; }
 slurm_down() {

@@ -2,7 +2,7 @@
 # side-spur.sh - the bench's own side: controllers and agents in a sandbox. Sourced by bench; $prefix, $work and $controllers are set.
 #
 # What both side files offer (SIDE is spur or slurm): SIDE_up NODES [emulated], SIDE_down, SIDE_run COMMAND... (in that cluster's
-# environment), SIDE_pid controller|agent, SIDE_kill (kill -9 of the controller that leads), SIDE_start (the same again; returns at once), SIDE_back (until
+# environment), SIDE_pid controller|agent, SIDE_supervisor JOB, SIDE_kill (kill -9 of the controller that leads), SIDE_start (the same again; returns at once), SIDE_back (until
 # that one answers).
 # Answers are durable and every channel between processes of different hosts is encrypted, as in production.
 
@@ -23,6 +23,14 @@ spur_pid() {
     [ "$1" != agent ] || { spur_process spurd; return; }
     until name=$(spur_leader); do sleep 0.05; done
     spur_process spurctld "$name/"
+}
+# The supervisor of a batch job: a child of the pool of some agent of ours.
+spur_supervisor() {
+    local agent pool
+    for agent in $(pgrep -f "^[^ ]*spurd -D -f $work/spur/etc/"); do
+        for pool in $(pgrep -P "$agent"); do pgrep -P "$pool" -f "^spurstepd: \[$1\.batch\]" && return 0; done
+    done
+    return 1
 }
 spur_killed=""
 spur_kill() {
