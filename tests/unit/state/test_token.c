@@ -120,6 +120,60 @@ START_TEST(too_old)
 }
 END_TEST
 
+static void entry_at(struct stage *g, int64_t cluster_ms, int64_t wall_ms)
+{
+    Wire__Entry e = WIRE__ENTRY__INIT;
+
+    arena_reset(&g->arena);
+    e.cluster_ms = cluster_ms;
+    e.wall_ms = wall_ms;
+    apply(g->s, g->s->index + 1, &e, &g->arena, &g->last);
+}
+
+/* A leader whose wall clock jumps, there and back: no job's limit moves, no time of the state goes back, and new requests are taken in between and after, while
+ * a resend of an old one is answered or refused, and never done again. */
+START_TEST(a_clock_that_jumps)
+{
+    static const int64_t jumps_s[] = { 86400 * 10, -86400 * 10, 600, -600, 1200, -1200 };
+    Wire__OpTimeLimit limit = WIRE__OP_TIME_LIMIT__INIT;
+    uint8_t token[16] = "token j........", first[16] = "token j........";
+    Wire__Op op = WIRE__OP__INIT;
+    struct stage g;
+    int64_t cluster, wall, born, due;
+    int id;
+
+    stage_open(&g, "node n1 cpus 8; job 1 running n1 cores 0 time 60");
+    op.time_limit = &limit;
+    limit.job_id = 1;
+    born = wall = g.s->wall_ms;
+    cluster = g.s->cluster_ms;
+    due = state_job_limit_ms(g.s, state_job(g.s, 1));
+    id = submit_with(&g, first, born);
+    ck_assert_int_gt(id, 1);
+    for (size_t i = 0; i < sizeof jumps_s / sizeof *jumps_s; i++) {
+        int64_t before_wall = g.s->wall_ms, before_cluster = g.s->cluster_ms;
+        int rc;
+
+        cluster += 1000;
+        wall += 1000 + jumps_s[i] * 1000;
+        entry_at(&g, cluster, wall);
+        ck_assert(g.s->wall_ms >= before_wall && g.s->wall_ms >= wall && g.s->cluster_ms == before_cluster + 1000);
+        ck_assert_int_eq(state_job_limit_ms(g.s, state_job(g.s, 1)), due);
+        ck_assert_int_eq(stage_op(&g, &op), SPUR_ESTALE);            /* nobody's time is up */
+        token[7]++;
+        ck_assert_int_gt(submit_with(&g, token, wall), id);
+        rc = submit_with(&g, first, born);
+        ck_assert(rc == id || rc == SPUR_ESTALE);
+    }
+    entry_at(&g, cluster - 5000, wall - 5000);                      /* nor by a leader that is behind the last one */
+    ck_assert_int_eq(g.s->cluster_ms, cluster);
+    cluster = due;
+    entry_at(&g, cluster, wall + 1000);
+    ck_assert_int_eq(stage_op(&g, &op), 0);
+    stage_close(&g);
+}
+END_TEST
+
 /* Tokens that share the half they are filed under; dropping one must not hide the others. */
 START_TEST(crowded)
 {
@@ -158,6 +212,7 @@ Suite *token_suite(void)
     tcase_add_test(c, twice_in_one_entry);
     tcase_add_test(c, request_of_many_ops);
     tcase_add_test(c, too_old);
+    tcase_add_test(c, a_clock_that_jumps);
     tcase_add_test(c, crowded);
     suite_add_tcase(s, c);
     return s;
