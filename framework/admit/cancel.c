@@ -116,7 +116,8 @@ static void add(struct canceller *c, uint32_t job_id, const char *tasks, bool ha
     o->step_id = step_id;
     o->has_signal_only = o->signal_only = c->signal_only || has_step;      /* a step is ended by its signal; the job goes on */
     o->has_signal = r->has_signal || o->signal_only;
-    o->signal = r->has_signal ? r->signal : 9;
+    o->signal = r->has_signal ? r->signal : has_step ? 15 : 9;
+    o->has_end_step = o->end_step = has_step && !r->has_signal;
     o->has_batch_only = o->batch_only = r->batch_only || (has_step && step_id == STEP_BATCH);
     o->has_full = o->full = r->full;
     o->has_finish = o->finish = r->finish;

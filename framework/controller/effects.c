@@ -328,6 +328,10 @@ static void effect_signal(struct ctl *c, const struct event *e)
     k.batch_only = e->batch_only;
     k.has_full = e->full;
     k.full = e->full;
+    if (e->end_step) {
+        k.has_until_empty = k.until_empty = k.has_kill_wait_s = 1;
+        k.kill_wait_s = (uint32_t)config_number(c->state->config, CONF_KillWait);
+    }
     for (uint32_t i = 0; i < j->alloc_count; i++)
         if (!e->batch_only || i == 0)
             effect_kill_on(c, j->allocs[i].node, &k);

@@ -42,7 +42,7 @@ struct event {
     int      signal;
     const uint8_t *hash;            /* EV_BLOB_DROPPED: 32 bytes, arena */
     uint64_t seq;
-    bool     batch_only, full;
+    bool     batch_only, full, end_step;
 };
 struct op_result {
     int      code;                  /* 0 or SPUR_E* */

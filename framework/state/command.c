@@ -239,6 +239,7 @@ static int cancel_one(struct doing *d, struct job *j, const Wire__OpCancel *o)
         e->full = o->full;
         if (o->has_step_id)
             e->step_id = o->step_id;
+        e->end_step = o->has_step_id && o->end_step;
         return 0;
     }
     if (o->ended_by_deadline) {

@@ -67,7 +67,7 @@ static const struct { uint32_t uid; const char *wish, *ops; int code; } rows[] =
     { ALICE, "4_77", "", SPUR_ESTALE }, { ALICE, "u=alice", "1 3 4:2-9 4:0 4:1", 0 }, { ALICE, "u=bob", "", 0 }, { 0, "u=bob", "2", 0 }, { ALICE, "name=x", "3", 0 }, { ALICE, "p=q", "3", 0 },
     { ALICE, "t=PENDING", "3 4:2-9", 0 }, { ALICE, "t=RUNNING", "1 4:0 4:1", 0 }, { ALICE, "t=PD 4", "4:2-9", 0 }, { ALICE, "t=PD 1", "", 0 }, { ALICE, "w=n2", "4:0", 0 }, { ALICE, "w=n1", "1 4:1", 0 },
     { ALICE, "s=10 1", "1s10", 0 }, { ALICE, "s=9 1", "1", 0 }, { ALICE, "s=9 b=1 1", "1s9", 0 }, { ALICE, "b=1 1", "1s9", 0 }, { ALICE, "s=10 3", "", SPUR_ESTALE }, { ALICE, "s=12 4", "4:0s12 4:1s12", 0 }, { ALICE, "s=10 u=alice", "1s10 4:0s10 4:1s10", 0 },
-    { ALICE, "1.batch", "1s9", 0 }, { ALICE, "1.0", "", SPUR_ESTALE },
+    { ALICE, "1.batch", "1s15 end", 0 }, { ALICE, "s=9 1.batch", "1s9", 0 }, { ALICE, "s=15 1.batch", "1s15", 0 }, { ALICE, "1.0", "", SPUR_ESTALE },
 };
 
 START_TEST(table)
@@ -88,6 +88,8 @@ START_TEST(table)
             str_addf(&text, ":%s", o->tasks);
         if (o->signal_only)
             str_addf(&text, "s%u", o->signal);
+        if (o->end_step)
+            str_add(&text, " end");
         ck_assert_uint_eq(d.out.ops[i]->actor_uid, rows[_i].uid);
     }
     ck_assert_msg(strcmp(text.text, rows[_i].ops) == 0, "%s: %s, not %s", rows[_i].wish, text.text, rows[_i].ops);
