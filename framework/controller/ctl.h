@@ -77,6 +77,7 @@ struct ctl {
     struct table    fabric;             /* job_id -> what it holds of the switch plugin's; fabric.c */
     struct mesh    *mesh;               /* NULL: the switch plugin has none */
     struct seat    *seat;               /* this controller's own place in it; NULL: likewise */
+    struct held    *held; uint32_t held_count;      /* held.c: reports that wait for the fate of a node */
     struct query   *waiting;            /* reads that wait for an entry */
     struct table    watches;            /* job id -> struct watch* */
     struct table    conns;              /* number of a connection -> struct peer*; an answer to one that has gone is dropped */
@@ -136,6 +137,11 @@ const char *group_addr(const struct ctl *c, const Wire__MemberChangeRequest *r);
 int  group_change(struct ctl *c, const Wire__MemberChangeRequest *r, struct str *text, struct spur_error *err);
 
 bool group_is_member(const struct ctl *c, const char *name);
+
+/* held.c: true: this report waits; it is answered when the fate of the job's other nodes is known. */
+bool held_take(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Report *m);
+void held_look(struct ctl *c);                          /* a node has come, or is down */
+void held_forget(struct ctl *c);                        /* nobody waits any more: their agents send again */
 
 /* joins.c: hosts that join with a token. */
 void joins_changed(struct ctl *c);                      /* other lines in the log: the auth plugin, connections, agents, the group */

@@ -485,6 +485,7 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             break;
         case EV_NODE_CHANGED:
             nodes_changed(c, e->node);
+            held_look(c);
             ctl_plan_soon(c);
             break;
         case EV_MESH_CHANGED:

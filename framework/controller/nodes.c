@@ -81,6 +81,7 @@ void nodes_leave(struct ctl *c)
 {
     struct peer *p;
 
+    held_forget(c);
     for (uint32_t i = 0; i < c->agent_room; i++) {
         c->is_armed[i] = false;
         if ((p = c->agent_of[i])) {
@@ -169,6 +170,7 @@ void nodes_register(struct ctl *c, struct peer *p, uint64_t seq, Wire__RegisterR
         return;
     }
     propose(c, adm.ops, adm.op_count, NULL, take_arena, registered, r);
+    held_look(c);               /* behind the registration, which says what still runs there */
 }
 
 void nodes_heartbeat(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Heartbeat *h)
@@ -217,6 +219,8 @@ void nodes_report(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Repor
             suspect_node(c, rpc_identity(p->conn), adm.suspect);
         return;
     }
+    if (held_take(c, p, seq, m))
+        return;
     r = arena_alloc(take_arena, sizeof *r);
     wire__report_ack__init(&r->ack);
     r->conn = p->number;

@@ -664,6 +664,7 @@ static void ctl_free(struct ctl *c)
     hooks_destroy(c);
     fabric_follow(c);
     table_fini(&c->fabric);
+    held_forget(c);
     names_destroy(c);
     blobs_destroy(c);
     plan_destroy(c->plan);
