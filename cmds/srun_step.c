@@ -22,7 +22,8 @@
 #include "state/job.h"
 #include "state/layout.h"
 
-#define ASK_MS 2000                 /* between two questions whether the step lives */
+#define ASK_MS 2000                 /* between two questions whether the step lives, while nodes are missing */
+#define ASK_ALL_MS 10000            /* and when all have come: a machine without power closes no connection */
 
 struct running {
     struct srun *s;
@@ -31,7 +32,7 @@ struct running {
     int     *ended;                 /* wait() status of tasks whose end is not told yet; -1 elsewhere */
     bool     told_any, terminated, over;
     bool     aborted; int abort_code;       /* an MPI program wants the step ended; with this exit code, 0: the tasks' own */
-    int64_t  first_end_ms, last_int_ms, last_sent_ms, asked_ms;
+    int64_t  first_end_ms, last_int_ms, last_sent_ms, asked_ms, over_ms;
 };
 
 static int pipe_fds[2] = { -1, -1 };
@@ -319,13 +320,17 @@ static int tick(void *arg, struct step_io *io)
         fprintf(stderr, "srun: Terminating StepId=%u.%u\n", s->job_id, s->step_id);
         terminate(run, io);
     }
-    if (connected < s->nodes && now - run->asked_ms >= ASK_MS) {
+    if (now - run->asked_ms >= (connected < s->nodes || run->over ? ASK_MS : ASK_ALL_MS)) {
+        bool was_over = run->over;
+
         run->asked_ms = now;
-        if (!step_lives(s)) {
-            if (run->over)          /* twice: what was on its way has had its time */
-                return 1;
-            run->over = true;
-        }
+        run->over = !step_lives(s);
+        if (run->over && !was_over)
+            run->over_ms = now;
+        else if (run->over && connected < s->nodes)          /* twice: what was on its way has had its time */
+            return 1;
+        else if (run->over)
+            step_io_give_up(io, now - run->over_ms, "the step is over, and nothing comes from this node any more");
     }
     return 0;
 }

@@ -45,6 +45,7 @@ struct peer {
     uint64_t credit, seq;
     bool     over;                      /* said its last word */
     int64_t  until_ms;                  /* a stranger's deadline */
+    int64_t  heard_ms;
 };
 
 struct step_io {
@@ -465,6 +466,7 @@ static void peer_input(struct step_io *io, struct peer *p)
     struct frame f;
     int rc = link_read(&p->link, READ_LIMIT, &err), got = 0;
 
+    p->heard_ms = clock_boot_ms();
     while (p->link.fd >= 0 && (got = link_next(&p->link, &f, &body, &err)) > 0)
         if (!take_message(io, p, &f, body)) {
             got = spur_fail(&err, SPUR_ECORRUPT, "its message of type %u contradicts what it said before", f.type);
@@ -636,6 +638,15 @@ void step_io_progress(const struct step_io *io, uint32_t *connected, uint32_t *e
 {
     *connected = io->connected;
     *ended = io->ended;
+}
+
+void step_io_give_up(struct step_io *io, int64_t silent_ms, const char *why)
+{
+    int64_t now = clock_boot_ms();
+
+    for (size_t i = 0; i < io->peer_count; i++)
+        if (io->peers[i]->node && !io->peers[i]->over && now - io->peers[i]->heard_ms >= silent_ms)
+            peer_lost(io, io->peers[i], why);
 }
 
 int step_io_task(const struct step_io *io, uint32_t task)

@@ -63,6 +63,8 @@ void step_io_signal(struct step_io *io, int signal);
 void step_io_window(struct step_io *io, uint32_t rows, uint32_t columns);
 /* How far it is: nodes that have connected, tasks that have ended. */
 void step_io_progress(const struct step_io *io, uint32_t *connected, uint32_t *ended);
+/* The controller says that the step is over: nodes that have said nothing for so long will not. Their tasks are lost. */
+void step_io_give_up(struct step_io *io, int64_t silent_ms, const char *why);
 /* The tasks that run, for "srun: task 0-3: running" at Ctrl-C: status of task t, -1 while it runs, -2 before its node has connected. */
 int  step_io_task(const struct step_io *io, uint32_t task);
 
