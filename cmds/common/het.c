@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* het.c - cuts command lines and scripts into components, and hands options on from one to the next; see het.h. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bitmap.h"
@@ -139,6 +138,7 @@ void request_inherit(struct request *r, const struct request *before)
 /* ---- the environment of one component ---- */
 
 static char **environ_before;
+static char ***environ_made; static size_t environ_count;      /* all that were made: values that options have borrowed live as long as the process */
 
 /* Length of NAME in "NAME_HET_GROUP_3=...", and the group; 0: no such variable. */
 static size_t group_of(const char *var, uint32_t *group)
@@ -197,15 +197,14 @@ void het_environ_enter(uint32_t group)
         }
     }
     environ = vars;
+    environ_made = mem_grow(environ_made, environ_count + 1, sizeof *environ_made);
+    environ_made[environ_count++] = vars;
 }
 
 void het_environ_leave(void)
 {
-    char **vars = environ;
-
-    environ = environ_before;       /* values that options have borrowed live on: the process is short */
+    environ = environ_before;
     environ_before = NULL;
-    free(vars);
 }
 
 int het_groups_parse(struct request *r, const char *text, uint32_t **groups, size_t *count, struct spur_error *err)

@@ -15,9 +15,11 @@ static int submit(struct desk *d, const char *first, const char *second, const c
     Wire__SubmitRequest r = WIRE__SUBMIT_REQUEST__INIT;
     Wire__JobSpec spec, more, *list[] = { &more };
     Wire__Blob script = WIRE__BLOB__INIT, *blobs[1] = { &script };
-    const char *nevers[] = { never };
-    uint8_t token[16] = { 7 }, hash[32] = { 0 };
+    const char **nevers = arena_alloc(&d->r.arena, sizeof *nevers);
+    uint8_t *token = arena_alloc(&d->r.arena, 16), *hash = arena_alloc(&d->r.arena, 32);     /* what is admitted points to them */
 
+    token[0] = 7;
+    *nevers = never;
     rig_spec(&d->r, &spec, first);
     rig_spec(&d->r, &more, second);
     spec.work_dir = arena_copy(&d->r.arena, "/home");
