@@ -27,6 +27,20 @@ struct updater {
 
 static bool is_moment(const char *key) { return word_eq(key, "Deadline") || word_eq(key, "StartTime") || word_eq(key, "EligibleTime"); }
 
+/* "TimeLimit+=30" means TimeLimit=+30, for whoever looks at it from here on: apply reads it so, and what apply reads is what has to be judged. */
+static Wire__KeyValue *signed_key(struct updater *u, Wire__KeyValue *kv)
+{
+    size_t n = strlen(kv->key);
+    char sign = n > 1 ? kv->key[n - 1] : '\0';
+
+    if (sign != '+' && sign != '-')
+        return kv;
+    kv = arena_copy_bytes(u->arena, kv, sizeof *kv);
+    kv->key = arena_printf(u->arena, "%.*s", (int)(n - 1), kv->key);
+    kv->value = arena_printf(u->arena, "%c%s", sign, kv->value ? kv->value : "");
+    return kv;
+}
+
 /* apply knows no time zone and no clock: what a date means is settled here. */
 static int settle_moments(struct updater *u)
 {
@@ -35,7 +49,7 @@ static int settle_moments(struct updater *u)
 
     u->set = arena_alloc(u->arena, (u->r->n_set + 1) * sizeof *u->set);
     for (size_t i = 0; i < u->r->n_set; i++) {
-        Wire__KeyValue *kv = u->r->set[i];
+        Wire__KeyValue *kv = signed_key(u, u->r->set[i]);
 
         u->set[i] = kv;
         if (!is_moment(kv->key))
@@ -52,6 +66,7 @@ static int settle_moments(struct updater *u)
 static const struct { const char *key, *field; } text_keys[] = {
     { "Account", "account" }, { "AdminComment", "admin_comment" }, { "BurstBuffer", "burst_buffer" }, { "Comment", "comment" }, { "Dependency", "dependency" },
     { "ExcNodeList", "exc_nodes" }, { "Extra", "extra" }, { "Features", "features" }, { "Feature", "features" }, { "Gres", "tres_per_node" }, { "TresPerNode", "tres_per_node" },
+    { "TresPerJob", "tres_per_job" }, { "TresPerTask", "tres_per_task" }, { "TresPerSocket", "tres_per_socket" },
     { "JobName", "name" }, { "Name", "name" }, { "Licenses", "licenses" }, { "MailType", "mail_type" }, { "MailUser", "mail_user" }, { "NodeList", "req_nodes" },
     { "ReqNodeList", "req_nodes" }, { "Partition", "partition" }, { "Prefer", "prefer" }, { "QOS", "qos" }, { "ReservationName", "reservation" },
     { "Reservation", "reservation" }, { "StdErr", "std_err" }, { "StdIn", "std_in" }, { "StdOut", "std_out" }, { "WCKey", "wckey" }, { "WorkDir", "work_dir" },
@@ -149,7 +164,15 @@ static int set_value(struct updater *u, const struct job *j, Wire__JobSpec *spec
     } else if (word_eq(key, "NumNodes") || word_eq(key, "ReqNodes")) {
         if (!set_nodes(spec, value))
             return deny(u->out, u->err, REFUSE_NODE_COUNT, "%s=%.60s", key, value);
-    } else if (word_eq(key, "NumTasks")) {
+    } else if (word_eq(key, "CoreSpec")) {
+        ok = set_u32(value, &spec->has_core_spec, &spec->core_spec);
+    } else if (word_eq(key, "ReqCores")) {
+        ok = set_u32(value, &spec->has_cores_per_socket, &spec->cores_per_socket);
+    } else if (word_eq(key, "ReqSockets")) {
+        ok = set_u32(value, &spec->has_sockets_per_node, &spec->sockets_per_node);
+    } else if (word_eq(key, "ReqThreads")) {
+        ok = set_u32(value, &spec->has_threads_per_core, &spec->threads_per_core);
+    } else if (word_eq(key, "NumTasks") || word_eq(key, "ReqProcs")) {
         ok = set_u32(value, &spec->has_ntasks, &spec->ntasks);
     } else if (word_eq(key, "CPUsPerTask")) {
         ok = set_u32(value, &spec->has_cpus_per_task, &spec->cpus_per_task);
@@ -210,7 +233,7 @@ static int check_set(struct updater *u, const struct job *j)
     if ((rc = check_spec(u->s, spec, was, u->asker, u->arena, u->out, u->err)) < 0)
         return rc;
     for (size_t i = 0; i < r->n_set; i++)
-        if (word_eq(r->set[i]->key, "Dependency") && (rc = check_dependency(u->s, r->set[i]->value, j->job_id, u->out, u->err)) < 0)
+        if (word_eq(u->set[i]->key, "Dependency") && (rc = check_dependency(u->s, u->set[i]->value, j->job_id, u->out, u->err)) < 0)
             return rc;
     return 0;
 }

@@ -38,6 +38,9 @@ static const struct { const char *wish, *key, *value; } twins[] = {
     { "gres=gpu:1", "Gres", "gpu:1" }, { "gres=fpga:1", "Gres", "fpga:1" }, { "w=n1", "ReqNodeList", "n1" }, { "w=n5", "ReqNodeList", "n5" }, { "w=n9", "ReqNodeList", "n9" }, { "x=n9", "ExcNodeList", "n9" },
     { "dep=afterok:99999", "Dependency", "afterok:99999" }, { "dep=singleton", "Dependency", "singleton" }, { "lic=x", "Licenses", "x" }, { "resv=x", "ReservationName", "x" },
     { "tasks=0", "NumTasks", "0" }, { "cpus=70000", "CPUsPerTask", "70000" }, { "account=any", "Account", "any" }, { "qos=x", "QOS", "x" }, { "tpn=600", "TasksPerNode", "600" },
+    /* Other names of the same, and the sign behind the name: what apply understands, admit has to judge. */
+    { "time=61", "TimeLimit+", "1" }, { "minus", "Nice-", "5" }, { "tasks=0", "ReqProcs", "0" }, { "corespec", "CoreSpec", "1" }, { "gpus=gpu:1", "TresPerJob", "gpu:1" },
+    { "gpus=fpga:1", "TresPerJob", "fpga:1" }, { "pertask=fpga:1", "TresPerTask", "fpga:1" },
 };
 
 START_TEST(same_verdict)
@@ -77,7 +80,7 @@ START_TEST(same_verdict_in_pairs)
             int as_submit, as_update, id;
             char text[16], wish[128];
 
-            if (!strcmp(twins[_i].key, twins[k].key))
+            if (!strncmp(twins[_i].key, twins[k].key, 4))       /* one thing twice */
                 continue;
             desk_init(&d, conf);
             desk_as(&d, users[u]);
@@ -101,6 +104,39 @@ START_TEST(same_verdict_in_pairs)
                 ck_assert_int_eq(desk_apply(&d), 0);
             desk_fini(&d);
         }
+}
+END_TEST
+
+/* What is left out, empty, or a word for "none" lifts no limit: not at submit, not by an update. */
+START_TEST(nothing_left_out_lifts_a_limit)
+{
+    static const char *const wishes[] = { "", "time=0", "nopart", "nopart time=0", "nodes=1", "tasks=1 nopart" };
+    static const char *const changes[][2] = { { "TimeLimit", "0" }, { "TimeLimit", "UNLIMITED" }, { "TimeLimit", "INFINITE" }, { "TimeLimit", "" }, { "TimeLimit", "-1" }, { "TimeLimit", "4294967295" },
+        { "TimeLimit", "+4294967295" }, { "TimeLimit+", "61" }, { "Partition", "" }, { "NumNodes", "" }, { "NumNodes", "0" }, { "NumNodes", "1-" }, { "MinTime", "" }, { "QOS", "" }, { "Account", "" } };
+
+    for (size_t w = 0; w < sizeof wishes / sizeof *wishes; w++) {
+        struct desk d;
+        char text[16];
+        int id;
+
+        desk_init(&d, conf);
+        id = desk_submit(&d, wishes[w]);
+        if (id > 0) {
+            ck_assert_msg(state_job(d.r.s, (uint32_t)id)->time_limit_min <= 60, "'%s': %u minutes", wishes[w], state_job(d.r.s, (uint32_t)id)->time_limit_min);
+            ck_assert_str_eq(state_job(d.r.s, (uint32_t)id)->partition, "p");
+            snprintf(text, sizeof text, "%d", id);
+            for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+                const struct job *j;
+
+                if (set(&d, text, changes[i][0], changes[i][1]) == 0)
+                    desk_apply(&d);
+                j = state_job(d.r.s, (uint32_t)id);
+                ck_assert_msg(j->time_limit_min <= 60 && j->min_nodes <= 3 && !strcmp(j->partition, "p"), "'%s', then %s=%s: %u minutes, %u nodes, %s", wishes[w], changes[i][0], changes[i][1],
+                              j->time_limit_min, j->min_nodes, j->partition);
+            }
+        }
+        desk_fini(&d);
+    }
 }
 END_TEST
 
@@ -193,6 +229,7 @@ Suite *update_suite(void)
 
     tcase_add_loop_test(t, same_verdict, 0, sizeof twins / sizeof twins[0]);
     tcase_add_loop_test(t, same_verdict_in_pairs, 0, sizeof twins / sizeof twins[0]);
+    tcase_add_test(t, nothing_left_out_lifts_a_limit);
     tcase_add_test(t, rights);
     tcase_add_test(t, of_a_running_job);
     tcase_add_test(t, times_become_seconds);
