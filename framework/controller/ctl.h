@@ -233,6 +233,8 @@ void fabric_allot(struct ctl *c, struct decisions *d, struct arena *a);     /* s
 void het_step_join(struct admitted *adm, struct arena *a);                  /* one operation of those that were admitted, one a component */
 uint32_t het_step_parts(const struct ctl *c, const struct job *j, const struct step *st);      /* components it runs over; 0: no step of several */
 const struct step *het_step_part(const struct ctl *c, const struct step *st, uint32_t k, const struct job **job);      /* NULL: it is not there any more */
+/* Where a step runs, as its answer says it: nodes and their tasks, one component after the other. */
+void het_step_reply(const struct ctl *c, const struct job *j, const struct step *st, Wire__StepReply *reply, struct str *nodes, struct str *tasks, struct arena *a);
 bool het_awaits(const struct ctl *c, const struct job *j);        /* has another component still hooks to wait for? */
 void het_launch(const struct ctl *c, const struct job *j, const struct step *st, Wire__Launch *l, struct arena *a);    /* fills het_env */
 void fabric_refused(struct ctl *c, const Wire__Op *op);       /* the start was not taken after all */

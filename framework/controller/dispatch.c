@@ -111,9 +111,7 @@ static void step_created(struct ctl *c, void *arg, const struct op_result *resul
     struct spur_error refusal = { 0 };
     const struct job *j;
     const struct step *s;
-    struct hostlist *names;
     struct str nodes, tasks;
-    uint32_t count;
 
     if (!results || n == 0) {
         request_dropped(c, r, err);
@@ -134,21 +132,7 @@ static void step_created(struct ctl *c, void *arg, const struct op_result *resul
     }
     str_init(&nodes);
     str_init(&tasks);
-    names = hostlist_create();
-    count = het_step_parts(c, j, s) ? het_step_parts(c, j, s) : 1;
-    reply.part_nodes = arena_alloc(&r->arena, count * sizeof *reply.part_nodes);
-    for (uint32_t k = 0; k < count; k++) {
-        const struct step *part = count > 1 ? het_step_part(c, s, k, NULL) : s;
-
-        for (uint32_t i = 0; part && i < part->alloc_count; i++) {
-            hostlist_add(names, part->allocs[i].node < c->state->node_count ? c->state->nodes[part->allocs[i].node].conf->name : "?");
-            str_addf(&tasks, "%s%u", tasks.len ? "," : "", part->allocs[i].tasks);
-        }
-        reply.part_nodes[k] = part ? part->alloc_count : 0;
-        reply.ntasks += part ? part->ntasks : 0;
-    }
-    reply.n_part_nodes = count > 1 ? count : 0;
-    hostlist_print(names, &nodes);
+    het_step_reply(c, j, s, &reply, &nodes, &tasks, &r->arena);
     reply.step_id = s->step_id;
     reply.nodes = nodes.text;
     reply.tasks_per_node = tasks.text;
@@ -160,7 +144,6 @@ static void step_created(struct ctl *c, void *arg, const struct op_result *resul
     reply.attempt = j->attempt;
     reply.job_id = j->job_id;
     ctl_send(c, r->conn, WIRE__MESSAGE_TYPE__STEP_CREATED, r->seq, &reply.base);
-    hostlist_destroy(names);
     str_fini(&nodes);
     str_fini(&tasks);
     request_free(r);

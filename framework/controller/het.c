@@ -44,6 +44,27 @@ const struct step *het_step_part(const struct ctl *c, const struct step *st, uin
     return part;
 }
 
+void het_step_reply(const struct ctl *c, const struct job *j, const struct step *st, Wire__StepReply *reply, struct str *nodes, struct str *tasks, struct arena *a)
+{
+    struct hostlist *names = hostlist_create();
+    uint32_t parts = het_step_parts(c, j, st), count = parts ? parts : 1;
+
+    reply->part_nodes = arena_alloc(a, count * sizeof *reply->part_nodes);
+    reply->n_part_nodes = parts;
+    for (uint32_t k = 0; k < count; k++) {
+        const struct step *part = parts ? het_step_part(c, st, k, NULL) : st;
+
+        for (uint32_t i = 0; part && i < part->alloc_count; i++) {
+            hostlist_add(names, part->allocs[i].node < c->state->node_count ? c->state->nodes[part->allocs[i].node].conf->name : "?");
+            str_addf(tasks, "%s%u", tasks->len ? "," : "", part->allocs[i].tasks);
+        }
+        reply->part_nodes[k] = part ? part->alloc_count : 0;
+        reply->ntasks += part ? part->ntasks : 0;
+    }
+    hostlist_print(names, nodes);
+    hostlist_destroy(names);
+}
+
 bool het_awaits(const struct ctl *c, const struct job *j)
 {
     bool waits = false;

@@ -44,17 +44,6 @@ struct job *het_named(const struct state *s, const char *id_text)
     return leader && leader->het_job_id == id ? leader : NULL;
 }
 
-bool het_all_pending(const struct state *s, const struct job *j)
-{
-    for (uint32_t k = 0; k < j->het_count; k++) {
-        const struct job *part = het_part(s, j, k);
-
-        if (!part || part->state != JOB_PENDING)
-            return false;
-    }
-    return true;
-}
-
 bool het_follows(const struct state *s, const struct job *j)
 {
     const struct job *leader = j->het_offset ? het_part(s, j, 0) : NULL;

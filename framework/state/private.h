@@ -172,7 +172,6 @@ void array_task_requeued(struct state *s, struct job *j, bool was_end);
 bool array_complete(const struct job *root);
 
 /* het.c */
-bool het_all_pending(const struct state *s, const struct job *j);               /* all components wait: they may start together */
 struct job **het_records(struct doing *d, struct job *j, bool alone, size_t *count);    /* what an operation on j means, in the arena: all components when j is the first, else j */
 bool het_follows(const struct state *s, const struct job *j);                   /* a component that ended by itself, and whose job is on its way back into the queue */
 uint32_t het_next_ids(struct state *s, uint32_t count);                         /* first of so many ids that follow each other; 0: there are none */
