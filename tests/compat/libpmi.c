@@ -246,7 +246,7 @@ static int abort_all(void)
 {
     int spawned;
 
-    if (PMI_Init(&spawned) || PMI_Get_rank(&rank))
+    if (PMI_Init(&spawned) || PMI_Get_rank(&rank) || PMI_Barrier())     /* all have started */
         return 1;
     if (rank == 1)
         PMI_Abort(7, "the end");
