@@ -338,6 +338,9 @@ static void foreground(const struct salloc *s, pid_t group)
         tcsetpgrp(STDIN_FILENO, group);
 }
 
+/* What the command gets when its allocation goes. */
+static int end_signal(const struct salloc *s) { return s->r.has_kill_command ? s->r.kill_command : s->is_interactive ? SIGHUP : SIGTERM; }
+
 static int command_start(struct salloc *s)
 {
     char here[4096];
@@ -364,6 +367,7 @@ static int command_start(struct salloc *s)
         _exit(errno == ENOENT ? 127 : 126);
     }
     setpgid(s->command, s->command);        /* in both, whoever comes first */
+    guard_command(&s->guard, s->command, end_signal(s));
     foreground(s, s->command);
     return 0;
 }
@@ -404,7 +408,7 @@ static void watcher_start(struct salloc *s)
 
 static void revoked(struct salloc *s)
 {
-    int signal = s->r.has_kill_command ? s->r.kill_command : s->is_interactive ? SIGHUP : SIGTERM;
+    int signal = end_signal(s);
 
     s->is_revoked = true;
     guard_dismiss(&s->guard);

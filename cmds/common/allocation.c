@@ -3,10 +3,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cmds/common/allocation.h"
@@ -82,10 +84,27 @@ static int ask_again(struct client *c, struct arena *a, Wire__SubmitRequest *sub
     return rc;
 }
 
+/* What a guard is told. `over`: nothing is left to guard. */
+struct guard_word { bool over; uint32_t job_id; pid_t command; int signal; };
+
+/* The caller was killed and cannot tell its command that the allocation goes: as scancel of the job would have it. A descriptor knows whether the leader of the
+ * group still is the one that was meant. */
+static void command_end(int command_fd, pid_t command, int signal)
+{
+    struct pollfd p = { .fd = command_fd, .events = POLLIN };
+
+    if (command_fd < 0 || poll(&p, 1, 0) != 0)
+        return;
+    kill(-command, signal);
+    kill(-command, SIGCONT);
+}
+
 static _Noreturn void guard_run(Wire__SubmitRequest *submit, const char *name, int fd)
 {
     static const int deaf[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM };
-    uint32_t job_id = 0, word;
+    struct guard_word word, last = { 0 };
+    uint32_t job_id = 0;
+    int command_fd = -1;
     struct arena a;
     ssize_t n;
 
@@ -97,10 +116,15 @@ static _Noreturn void guard_run(Wire__SubmitRequest *submit, const char *name, i
     while ((n = read(fd, &word, sizeof word)) != 0) {
         if (n < 0 && errno == EINTR)
             continue;
-        if (n != sizeof word || word == 0)
+        if (n != sizeof word || word.over)
             _exit(0);
-        job_id = word;
+        job_id = word.job_id ? word.job_id : job_id;
+        if (word.command) {
+            last = word;
+            command_fd = (int)syscall(SYS_pidfd_open, word.command, 0);
+        }
     }
+    command_end(command_fd, last.command, last.signal);
     arena_init(&a, 0);
     for (int tries = 0; tries < (job_id ? GUARD_TRIES : GUARD_UNSURE_TRIES); tries++) {
         struct spur_error err = { 0 };
@@ -141,13 +165,14 @@ void guard_start(struct guard *g, Wire__SubmitRequest *submit, const char *name)
         g->fd = fds[1];
 }
 
-static bool tell(struct guard *g, uint32_t word) { return g->fd >= 0 && write(g->fd, &word, sizeof word) == sizeof word; }
+static bool tell(struct guard *g, const struct guard_word *word) { return g->fd >= 0 && write(g->fd, word, sizeof *word) == sizeof *word; }
 
-void guard_job(struct guard *g, uint32_t job_id) { tell(g, job_id); }
+void guard_job(struct guard *g, uint32_t job_id) { tell(g, &(struct guard_word){ .job_id = job_id }); }
+void guard_command(struct guard *g, pid_t command, int signal) { tell(g, &(struct guard_word){ .command = command, .signal = signal }); }
 
 void guard_dismiss(struct guard *g)
 {
-    if (tell(g, 0))
+    if (tell(g, &(struct guard_word){ .over = true }))
         close(g->fd);
     g->fd = -1;
 }

@@ -3,6 +3,8 @@
 #ifndef CMDS_COMMON_ALLOCATION_H
 #define CMDS_COMMON_ALLOCATION_H
 
+#include <sys/types.h>
+
 #include "client/client.h"
 
 /* Over with it, by its owner: the job ends with this wait() status. 0, or a code with the sentence. */
@@ -16,6 +18,8 @@ int  allocation_cancel(struct client *c, struct arena *a, const char *id, struct
 struct guard { int fd; };
 void guard_start(struct guard *g, Wire__SubmitRequest *submit, const char *name);   /* `submit` has its token */
 void guard_job(struct guard *g, uint32_t job_id);                                   /* the answer: this is the job */
+/* The command that has the allocation leads a process group of its own: it gets `signal` when it outlives the caller. */
+void guard_command(struct guard *g, pid_t command, int signal);
 void guard_dismiss(struct guard *g);        /* the job is over, or was refused: nothing is left to guard */
 
 #endif
