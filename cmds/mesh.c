@@ -25,7 +25,8 @@ static const char usage_text[] =
     "Usage: spur mesh status [--json]\n"
     "       spur mesh rotate [NODES]\n"
     "\n"
-    "  status      the nodes of the mesh and the controllers in it, their addresses and endpoints; on a node, what its interface knows of the others, too\n"
+    "  status      the nodes of the mesh and the controllers in it, their addresses and endpoints; on a node, what its interface knows of the others, too;\n"
+    "              --json: the same for programs\n"
     "  rotate      these nodes (a host list), or all and the controllers, make a new key; connections through the mesh go on\n"
     "\n"
     "Exit status: 0 done, 1 not.\n";

@@ -155,6 +155,8 @@ static int check_supported(const struct state *s, const Wire__JobSpec *spec, str
     }
     if (spec->tres_freq && *spec->tres_freq)
         return deny(out, err, REFUSE_NOT_SUPPORTED, "--gpu-freq");
+    if (spec->mail_type && *spec->mail_type && !word_eq(spec->mail_type, "NONE"))
+        return deny(out, err, REFUSE_NOT_SUPPORTED, "no mail is sent by this version (MailType %.64s)", spec->mail_type);
     if (spec->has_time_min_min && spec->time_min_min)
         return deny(out, err, REFUSE_TIME_MIN, "--time-min is not supported yet; use --time alone");
     if (spec->exclusive && *spec->exclusive && !word_eq(spec->exclusive, "exclusive") && !word_eq(spec->exclusive, "oversubscribe") &&

@@ -70,6 +70,7 @@ static const struct { const char *key, *field; } text_keys[] = {
     { "JobName", "name" }, { "Name", "name" }, { "Licenses", "licenses" }, { "MailType", "mail_type" }, { "MailUser", "mail_user" }, { "NodeList", "req_nodes" },
     { "ReqNodeList", "req_nodes" }, { "Partition", "partition" }, { "Prefer", "prefer" }, { "QOS", "qos" }, { "ReservationName", "reservation" },
     { "Reservation", "reservation" }, { "StdErr", "std_err" }, { "StdIn", "std_in" }, { "StdOut", "std_out" }, { "WCKey", "wckey" }, { "WorkDir", "work_dir" },
+    { "TresBind", "tres_bind" }, { "TresFreq", "tres_freq" },
 };
 
 static bool set_text(Wire__JobSpec *spec, const char *key, const char *value, struct arena *a)

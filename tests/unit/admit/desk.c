@@ -97,6 +97,8 @@ int desk_submit(struct desk *d, const char *wish)
         if (strcmp(word, "cwd") == 0) spec->work_dir = value;
         if (strcmp(word, "exclusive") == 0) spec->exclusive = value;
         if (strcmp(word, "timemin") == 0) spec->has_time_min_min = true, spec->time_min_min = 1;
+        if (strcmp(word, "mail") == 0) spec->mail_type = value;
+        if (strcmp(word, "tresfreq") == 0) spec->tres_freq = value;
         if (strcmp(word, "corespec") == 0) spec->has_core_spec = true, spec->core_spec = 1;
         if (strcmp(word, "bothmem") == 0) spec->has_mem_per_node_mib = spec->has_mem_per_cpu_mib = true, spec->mem_per_cpu_mib = 10;
         if (strcmp(word, "minus") == 0) spec->has_nice = true, spec->nice = -5;

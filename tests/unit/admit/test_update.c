@@ -41,6 +41,7 @@ static const struct { const char *wish, *key, *value; } twins[] = {
     /* Other names of the same, and the sign behind the name: what apply understands, admit has to judge. */
     { "time=61", "TimeLimit+", "1" }, { "minus", "Nice-", "5" }, { "tasks=0", "ReqProcs", "0" }, { "corespec", "CoreSpec", "1" }, { "gpus=gpu:1", "TresPerJob", "gpu:1" },
     { "gpus=fpga:1", "TresPerJob", "fpga:1" }, { "pertask=fpga:1", "TresPerTask", "fpga:1" },
+    { "mail=END", "MailType", "END" }, { "mail=NONE", "MailType", "NONE" }, { "tresfreq=gpu:low", "TresFreq", "gpu:low" },
 };
 
 START_TEST(same_verdict)
