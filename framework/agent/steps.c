@@ -476,7 +476,8 @@ static void kill_step(struct agent_step *s, const Wire__Kill *k)
         emulate_kill(s, k);
     } else if (s->link) {
         link_say(s, WIRE__MESSAGE_TYPE__STEP_SIGNAL, 0, &k->base);
-    } else if (k->until_empty) {                /* its credential is being checked: told when the supervisor is there, or never started */
+    } else if (k->until_empty || (k->has_step_id && k->signal == SIGKILL && !k->has_task)) {
+        /* its credential is being checked: told when the supervisor is there, or never started */
         s->kill_asked = true;
         s->kill = *k;
     }

@@ -251,6 +251,10 @@ static void signal_tasks(struct supervisor *s, const Wire__Kill *k)
         begin_ending(s, signal, (int64_t)(k->has_kill_wait_s ? k->kill_wait_s : s->order->kill_wait_s) * 1000);
         return;
     }
+    if (signal == SIGKILL && k->has_step_id && !k->has_task && (s->phase == PHASE_CONNECT || s->phase == PHASE_PLUGINS)) {
+        begin_ending(s, signal, 0);     /* scancel JOB.STEP, or srun that ends its step: nobody says it again */
+        return;
+    }
     if (s->phase != PHASE_RUN)
         return;
     if (k->has_task || (k->batch_only && !k->full)) {       /* one process: the shell of a batch step, or one task */
