@@ -86,6 +86,7 @@ struct identity {
     uint32_t backoff_ms;
     uint64_t seq;
     uint32_t heartbeat_ms; uint32_t beats_unanswered;
+    int64_t  heard_ms;              /* when its connection last said something */
     uv_timer_t timer;               /* next dial, or next heartbeat */
     struct table steps;             /* step_key -> struct agent_step */
     struct ending *endings;

@@ -23,6 +23,7 @@
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS  3000
 #define BEATS_LOST       2
+#define BEATS_STALE      3              /* of the four in SlurmdTimeout: what comes after so long a silence may be older than the loss of this node */
 #define SPOOL_FREE_MIN   (1u << 20)
 #define SPOOL_FREE_AGAIN (2u << 20)
 #define SPOOL_FILES_MIN  16
@@ -262,6 +263,7 @@ void node_connected(struct agent *a, struct rpc_conn *c)
     n->mesh_since_ms = clock_boot_ms();
     n->registered = false;
     n->beats_unanswered = 0;
+    n->heard_ms = clock_boot_ms();
     arm(n, a->set->controller_count > 1 ? REGISTER_GROUP_MS : REGISTER_MS);
     node_register(n);
 }
@@ -554,6 +556,14 @@ void node_message(struct agent *a, struct rpc_conn *c, const struct frame *f, co
     (void)a;
     if (!n || n->conn != c)
         return;
+    /* This agent hung, or its network did: a launch that waited here since then may be of an attempt that has run elsewhere. What still holds is said again. */
+    if (n->registered && clock_boot_ms() - n->heard_ms > (int64_t)BEATS_STALE * n->heartbeat_ms) {
+        log_line(SPUR_LOG_WARN, "%s: nothing was heard of %s for %lld s: what it says now may be old, registering anew", n->name, rpc_peer(c),
+                 (long long)(clock_boot_ms() - n->heard_ms) / 1000);
+        rpc_close(c, "silent for too long");
+        return;
+    }
+    n->heard_ms = clock_boot_ms();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].type == f->type) {
             rows[i].take(n, f, body);
