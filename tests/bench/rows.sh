@@ -358,3 +358,18 @@ row_35() {
     echo "controller_cpu_s $(minus "$(cpu_ms "$pid")" "$before" "$wide")"
     cancel_all "$side"
 }
+
+# ---- many nodes with agents of their own: of spur alone ----
+
+row 40 agents 5 "MPI: fences of 1,024 ranks on 128 nodes with real supervisors, PMI-1, 200 bytes a rank, 10 fences a step"
+key median_ms less "< 1000" "a fence, median, ms"
+key worst_ms less "" "a fence, longest, ms"
+key step_ms less "" "the whole step, ms"
+row_40() {
+    local from lib=$prefix/lib/spur/compat
+    [ -x "$work/fence" ] || ${CC:-cc} -O2 -I"$prefix/include/spur-compat" "$here/../compat/libpmi.c" -o "$work/fence" -L"$lib" -lpmi -lpmi2 -lpthread || return
+    from=$(now_ms)
+    on "$1" env LD_LIBRARY_PATH="$lib" srun -N128 -n1024 --mpi=pmi2 "$work/fence" fence 10 200 2>>"$work/errors" | sed -n 's/^fence .*: \(.*\) ms$/\1/p' | sort -n |
+        awk '{ v[NR] = $1 } END { if (NR) printf "median_ms %s\nworst_ms %s\n", v[int((NR + 1) / 2)], v[NR] }'
+    echo "step_ms $(($(now_ms) - from))"
+}

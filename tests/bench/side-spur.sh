@@ -8,9 +8,11 @@
 
 spur_run() { PATH=$prefix/bin:$prefix/sbin:$PATH SLURM_CONF=$work/spur/slurm.conf SPUR_SANDBOX=$work/spur "$@"; }
 
-# Above 16 nodes the sandbox plays them all in one process.
+# Above 16 nodes the sandbox plays them all in one process; spur_up NODES agents gives each an agent all the same.
 spur_up() {
-    spur_run spur sandbox start --dir "$work/spur" --controllers "$controllers" --nodes "$1" --cpus 8 --set MaxArraySize=20001 --set MaxJobCount=100000 --set MinJobAge=10 >"$work/spur.out" 2>&1 ||
+    local agents=""
+    [ "${2:-}" != agents ] || agents=--agents
+    spur_run spur sandbox start --dir "$work/spur" --controllers "$controllers" --nodes "$1" ${agents:+"$agents"} --cpus 8 --set MaxArraySize=20001 --set MaxJobCount=100000 --set MinJobAge=10 >"$work/spur.out" 2>&1 ||
         { cat "$work/spur.out" >&2; return 1; }
 }
 spur_down() { spur_run spur sandbox stop --dir "$work/spur" >/dev/null 2>&1; rm -rf "$work/spur"; }
