@@ -3,7 +3,8 @@
 #
 # row_N SIDE runs row N once on one side and prints `key value` lines; `row N STAGE PAIRS TITLE` declares it, `key KEY BETTER TARGET TEXT` its
 # figures in the order of the table (BETTER is less or more). Stages: real (agents that run jobs), deep (the same with DEPTH jobs pending),
-# kills (the same, the controller is killed), takeover (the same, another takes over), wide (many emulated nodes).
+# kills (the same, the controller is killed), takeover (the same, another takes over), wide (many emulated nodes),
+# agents (128 nodes, each with an agent).
 
 row() { rows="$rows $1"; row_stage[$1]=$2; row_pairs[$1]=$3; row_title[$1]=$4; last_row=$1; }
 key() { row_keys[$last_row]="${row_keys[$last_row]:-} $1"; key_better[$last_row.$1]=$2; key_target[$last_row.$1]=$3; key_text[$last_row.$1]=$4; }
