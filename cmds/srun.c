@@ -34,6 +34,8 @@
 
 #define QUIET_MS 250            /* waits shorter than this are not worth a word */
 #define RETRY_MAX_MS 1000
+#define HELD_MS 200             /* so long the controller may keep a request for a step that others are in the way of; Ctrl-C waits for it */
+#define HELD_MAX_MS 500
 #define PROGRAMS_MAX (1u << 20)
 #define BUSY_ERRNO 2059         /* resources are held by other steps of the job */
 
@@ -706,7 +708,10 @@ static int step_create(struct srun *s, char *env, size_t env_n)
         q.het[i]->job_id = s->more[i].job_id;
         q.het[i]->spec = &s->more[i].step;
     }
+    q.has_wait_ms = s->r.immediate_s < 0;
+    q.wait_ms = HELD_MS;
     for (;;) {
+        int64_t asked = clock_mono_ms();
         struct timespec t;
 
         client_token(token, &q.token_wall_ms);
@@ -722,9 +727,13 @@ static int step_create(struct srun *s, char *env, size_t env_n)
             if (!s->r.quiet)
                 fprintf(stderr, "srun: Job %u step creation temporarily disabled, retrying (%s)\n", s->job_id, err.text);
         }
-        t = (struct timespec){ .tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000 };
-        nanosleep(&t, NULL);
-        pause = pause * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : pause * 2;
+        if (q.has_wait_ms && clock_mono_ms() - asked >= q.wait_ms / 2) {        /* it was kept: nothing is gained by sleeping here too */
+            q.wait_ms = HELD_MAX_MS;
+        } else {
+            t = (struct timespec){ .tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000 };
+            nanosleep(&t, NULL);
+            pause = pause * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : pause * 2;
+        }
         if (stop_asked(&sig)) {
             fprintf(stderr, "srun: Cancelled pending job step with signal %d\n", sig);
             return error_exit(128 + sig);

@@ -33,6 +33,8 @@ struct blobs;
 struct fetch;
 struct names;
 struct waits;
+struct step_wait;
+struct request;
 struct hooks;
 struct group;
 struct mesh;
@@ -73,6 +75,7 @@ struct ctl {
     struct fetch   *fetch;
     struct names   *names;
     struct waits   *waits;
+    struct step_wait *step_waits;       /* in the order of arrival; stepwaits.c */
     struct hooks   *hooks;
     struct table    fabric;             /* job_id -> what it holds of the switch plugin's; fabric.c */
     struct mesh    *mesh;               /* NULL: the switch plugin has none */
@@ -279,6 +282,17 @@ void query_drop_all(struct peer *p);
 void query_waiting_drop(struct ctl *c);
 void query_applied(struct ctl *c);              /* the state has moved on: readers that wait for an entry are looked at */
 
+/* stepwaits.c: requests for a step that other steps are in the way of. dispatch.c tries them: STEP_ANSWERED is a refusal. */
+enum step_try { STEP_WAITS, STEP_PROPOSED, STEP_ANSWERED };
+bool stepwaits_add(struct ctl *c, struct request *take_request, uint64_t conn, uint64_t seq, const Wire__StepRequest *m);      /* false: too many wait */
+void stepwaits_event(struct ctl *c, uint32_t job_id);       /* a step of the job has ended, or was made; or the job has ended */
+void stepwaits_rang(struct ctl *c);
+void stepwaits_forget(struct ctl *c, uint64_t conn);
+void stepwaits_move(struct ctl *c);                         /* this controller leads no more */
+void stepwaits_destroy(struct ctl *c);
+enum step_try dispatch_step_again(struct ctl *c, struct request *r, bool is_last);
+void dispatch_step_drop(struct request *r);
+
 /* waits.c: sbatch --wait, srun: an answer when a job has come to a state. */
 void waits_create(struct ctl *c);
 void waits_destroy(struct ctl *c);
@@ -288,7 +302,7 @@ void waits_forget(struct ctl *c, uint64_t conn);
 void waits_move(struct ctl *c);                 /* this controller leads no more: each is told who does */
 
 /* alarms.c: one heap of deadlines; what rang is checked by its handler, so that stale ones cost nothing. */
-enum alarm_kind { ALARM_JOB_LIMIT, ALARM_LAUNCH, ALARM_KILL_AGAIN, ALARM_NODE_SILENT, ALARM_PURGE, ALARM_HOOK, ALARM_NODE_REBOOT };
+enum alarm_kind { ALARM_JOB_LIMIT, ALARM_LAUNCH, ALARM_KILL_AGAIN, ALARM_NODE_SILENT, ALARM_PURGE, ALARM_HOOK, ALARM_NODE_REBOOT, ALARM_STEP_WAIT };
 void alarms_create(struct ctl *c);
 void alarms_destroy(struct ctl *c);
 void alarms_clear(struct ctl *c);               /* none rings any more */

@@ -450,7 +450,8 @@ static void accounts_named(struct ctl *c, void *arg, const struct named *n)
 
 static void handle_accounts(struct ctl *c, struct request *r) { names_get(c, r->who.uid, r->who.gid, accounts_named, r); }
 
-static void handle_step_create(struct ctl *c, struct request *r)
+/* One try. Other steps in the way: the request is kept if `may_wait` and srun wants that, else refused. */
+static enum step_try step_try(struct ctl *c, struct request *r, bool may_wait)
 {
     Wire__StepRequest *m = r->message;
     struct facts facts = { .wall_ms = clock_wall_ms() };
@@ -462,7 +463,7 @@ static void handle_step_create(struct ctl *c, struct request *r)
     if (m->n_het && config_has_word(c->state->config, CONF_SchedulerParameters, "disable_hetjob_steps")) {
         spur_fail(&err, SPUR_EDENIED, "steps over several components of a heterogeneous job are switched off here (SchedulerParameters=disable_hetjob_steps)");
         request_refuse(c, r, &err, 2037);
-        return;
+        return STEP_ANSWERED;
     }
     if (m->has_env) {
         b = arena_alloc(&r->arena, sizeof *b);
@@ -484,12 +485,14 @@ static void handle_step_create(struct ctl *c, struct request *r)
         part.spec = i ? m->het[i - 1]->spec : m->spec;
         if (admit_step(c->state, &part, &r->who, &facts, &r->arena, &adm, &err) < 0 || !(j = state_job(c->state, part.job_id)) || adm.op_count != i + 1) {
             request_refuse(c, r, &err, adm.slurm_errno);
-            return;
+            return STEP_ANSWERED;
         }
         op = adm.ops[i]->step;
         if (step_place(c->state, j, op->spec, &r->arena, &op->allocs, &op->n_allocs, &ntasks, &err) < 0) {
+            if (may_wait && m->wait_ms && err.code == SPUR_ELATER)
+                return STEP_WAITS;
             request_refuse(c, r, &err, err.code == SPUR_ELATER ? 2059 : 2014);
-            return;
+            return STEP_ANSWERED;
         }
         op->spec->has_ntasks = 1;
         op->spec->ntasks = ntasks;
@@ -500,7 +503,19 @@ static void handle_step_create(struct ctl *c, struct request *r)
     if (m->n_het)
         het_step_join(&adm, &r->arena);
     request_propose(c, r, &adm, &blobs, step_created);
+    return STEP_PROPOSED;
 }
+
+static void handle_step_create(struct ctl *c, struct request *r)
+{
+    const Wire__StepRequest *m = r->message;
+
+    if (step_try(c, r, true) == STEP_WAITS && !stepwaits_add(c, r, r->conn, r->seq, m))
+        step_try(c, r, false);
+}
+
+enum step_try dispatch_step_again(struct ctl *c, struct request *r, bool is_last) { return step_try(c, r, !is_last); }
+void dispatch_step_drop(struct request *r) { request_free(r); }
 
 static void handle_reconfigure(struct ctl *c, struct request *r)
 {
@@ -979,6 +994,7 @@ void dispatch_closed(void *ctl, struct rpc_conn *conn, const struct spur_error *
     }
     table_del(&c->conns, p->number);
     waits_forget(c, p->number);
+    stepwaits_forget(c, p->number);
     nodes_gone(c, p);
     peer_free(p);
 }

@@ -431,6 +431,7 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             break;
         case EV_STEP_CREATED:
             effect_step(c, e);
+            stepwaits_event(c, e->job_id);
             break;
         case EV_JOB_KILL:
             if (j)
@@ -449,6 +450,7 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             }
             mesh_job(c, j, false);
             waits_event(c, e->job_id);
+            stepwaits_event(c, e->job_id);
             if (j && j->array_job_id && j->array_job_id != j->job_id)
                 waits_event(c, j->array_job_id);
             ctl_plan_soon(c);
@@ -515,7 +517,10 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
         case EV_BLOB_DROPPED:
             blobs_drop(c, e->hash);
             break;
-        case EV_STEP_ENDED: case EV_JOB_PURGED: case EV_REPORT_TAKEN:
+        case EV_STEP_ENDED:
+            stepwaits_event(c, e->job_id);
+            break;
+        case EV_JOB_PURGED: case EV_REPORT_TAKEN:
             break;
         }
     }
@@ -663,6 +668,9 @@ void effects_alarm(struct ctl *c, int kind, uint64_t id)
                 alarm_set(c, c->purge_after_ms - clock_boot_ms() + 1, ALARM_PURGE, 0);
         }
         break;
+    case ALARM_STEP_WAIT:
+        stepwaits_rang(c);
+        return;
     case ALARM_HOOK:
         hooks_alarm(c, (uint32_t)(id >> 32), (uint32_t)id);
         break;

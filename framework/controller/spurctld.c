@@ -323,6 +323,7 @@ static void ctl_follow(struct ctl *c)
     fabric_follow(c);
     nodes_leave(c);
     waits_move(c);
+    stepwaits_move(c);
     plan_destroy(c->plan);
     c->plan = plan_create();
 }
@@ -659,6 +660,7 @@ static void ctl_free(struct ctl *c)
 {
     proposer_destroy(c);
     waits_destroy(c);
+    stepwaits_destroy(c);
     seat_destroy(c);
     mesh_destroy(c);
     hooks_destroy(c);
