@@ -21,6 +21,7 @@ int main(void)
     srunner_add_suite(r, info_suite());
     srunner_add_suite(r, survive_suite());
     srunner_add_suite(r, het_suite());
+    srunner_add_suite(r, hooks_suite());
     srunner_add_suite(r, random_suite());
     srunner_run_all(r, CK_ENV);
     failed = srunner_ntests_failed(r);

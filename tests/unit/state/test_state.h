@@ -63,5 +63,6 @@ Suite *info_suite(void);
 Suite *random_suite(void);
 Suite *survive_suite(void);
 Suite *het_suite(void);
+Suite *hooks_suite(void);
 
 #endif
