@@ -140,6 +140,7 @@ const char *group_addr(const struct ctl *c, const Wire__MemberChangeRequest *r);
 int  group_change(struct ctl *c, const Wire__MemberChangeRequest *r, struct str *text, struct spur_error *err);
 
 bool group_is_member(const struct ctl *c, const char *name);
+const char *group_member_addr(const struct ctl *c, const char *name, struct arena *a);          /* without its port; NULL: it is none, or its address is not known */
 
 /* held.c: true: this report waits; it is answered when the fate of the job's other nodes is known. */
 bool held_take(struct ctl *c, struct peer *p, uint64_t seq, const Wire__Report *m);

@@ -338,6 +338,23 @@ bool group_is_member(const struct ctl *c, const char *name)
     return group_has(c, name, &m);
 }
 
+const char *group_member_addr(const struct ctl *c, const char *name, struct arena *a)
+{
+    struct spur_store_member m;
+    char *addr, *colon;
+
+    if (!group_has(c, name, &m) || !m.addr[0])
+        return NULL;
+    addr = arena_copy(a, m.addr);
+    if (*addr == '[') {
+        addr++;
+        addr[strcspn(addr, "]")] = '\0';
+    } else if ((colon = strchr(addr, ':')) && !strchr(colon + 1, ':')) {
+        *colon = '\0';
+    }
+    return addr;
+}
+
 const char *group_addr(const struct ctl *c, const Wire__MemberChangeRequest *r) { return group_addr_of(c, r); }
 
 int group_change(struct ctl *c, const Wire__MemberChangeRequest *r, struct str *text, struct spur_error *err)

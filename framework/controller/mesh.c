@@ -103,11 +103,16 @@ static Wire__MeshNode *mesh_row(struct ctl *c, const struct node *n, struct aren
     return row;
 }
 
-static const char *controller_addr(const struct ctl *c, const char *name)
+static const char *controller_addr(const struct ctl *c, const char *name, struct arena *a)
 {
-    const Wire__MemberChangeRequest of = { .base = PROTOBUF_C_MESSAGE_INIT(&wire__member_change_request__descriptor), .name = (char *)(uintptr_t)name };
+    const struct config *cfg = c->state->config ? c->state->config : c->file_config;
+    const char *addr;
 
-    return group_addr(c, &of);
+    for (size_t i = 0; i < cfg->controller_count; i++)
+        if (word_eq(cfg->controllers[i].host, name))
+            return cfg->controllers[i].addr ? cfg->controllers[i].addr : cfg->controllers[i].host;
+    addr = group_member_addr(c, name, a);           /* one that joined with a token stands in no file */
+    return addr ? addr : name;
 }
 
 /* Of a controller; connected: it is the one that says so. */
@@ -128,7 +133,7 @@ static Wire__MeshNode *mesh_host_row(struct ctl *c, const struct mesh_host *h, s
         row->has_key = 1;
         row->key = (ProtobufCBinaryData){ sizeof h->key, (uint8_t *)(uintptr_t)h->key };
     }
-    row->endpoint = mesh_endpoint(h->endpoint ? h->endpoint : "", controller_addr(c, h->name), a);
+    row->endpoint = mesh_endpoint(h->endpoint ? h->endpoint : "", controller_addr(c, h->name, a), a);
     row->has_connected = 1;
     row->connected = word_eq(h->name, c->name);
     return row;

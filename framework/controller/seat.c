@@ -20,7 +20,7 @@
 struct seat {
     uv_timer_t timer;
     struct member *member;      /* NULL: none */
-    bool       is_refused, is_due, is_dialling;         /* is_due: the table is another one */
+    bool       is_refused, is_due, is_renew_due, is_dialling;         /* is_due: the table is another one */
     struct rpc_conn *conn;
     int64_t    said_ms;         /* when the own key was proposed or sent last */
 };
@@ -55,6 +55,9 @@ static void seat_open(struct ctl *c)
         return;
     s->member = member_create(c->loop, c->sw, seat_news, c);
     s->is_due = true;
+    if (s->is_renew_due)
+        member_rotate(s->member);
+    s->is_renew_due = false;
 }
 
 /* Does the state show the key that this controller has? */
@@ -153,8 +156,10 @@ void seat_changed(struct ctl *c)
 
 void seat_renew(struct ctl *c, uint32_t host)
 {
-    if (c->seat && host < c->state->mesh_host_count && word_eq(c->state->mesh_hosts[host].name, c->name))
-        member_rotate(c->seat->member);
+    if (!c->seat || host >= c->state->mesh_host_count || !word_eq(c->state->mesh_hosts[host].name, c->name))
+        return;
+    c->seat->is_renew_due = !c->seat->member;       /* it has just started */
+    member_rotate(c->seat->member);
 }
 
 void seat_forget(struct ctl *c, const char *name)
