@@ -5,6 +5,7 @@
  * flag, never as a queue. Names in endpoints are looked up there, too. A daemon whose interface cannot be made works on without the mesh; a look that
  * fails means that the interface has gone (its program was killed, somebody removed it), and it is made anew.
  */
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@
 
 enum member_task { MEMBER_NONE, MEMBER_UP, MEMBER_ROTATE, MEMBER_PEERS, MEMBER_LOOK };
 
-struct row { char *name, *endpoint, *addr; uint8_t key[32]; };
+struct row { char *name, *endpoint, *numeric, *addr; uint8_t key[32]; };       /* numeric: its endpoint looked up; NULL: not yet */
 
 struct member {
     uv_loop_t *loop;
@@ -44,7 +45,7 @@ struct member {
 
 /* ---- on the pool ---- */
 
-/* "name:port" or "[name]:port" as numbers; what cannot be looked up stays, and the plugin names it. */
+/* "name:port" or "[name]:port" as numbers; NULL: it cannot be looked up, and the plugin names it. */
 static char *endpoint_numeric(const char *text)
 {
     struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM }, *list = NULL;
@@ -54,18 +55,22 @@ static char *endpoint_numeric(const char *text)
     size_t n = colon ? (size_t)(colon - text) : 0;
 
     if (!colon || n >= sizeof host)
-        return mem_copy(text);
+        return NULL;
     if (n > 2 && *text == '[' && text[n - 1] == ']')
         snprintf(host, sizeof host, "%.*s", (int)n - 2, text + 1);
     else
         snprintf(host, sizeof host, "%.*s", (int)n, text);
+    if (inet_pton(AF_INET, host, number) == 1 || inet_pton(AF_INET6, host, number) == 1)
+        return mem_copy(text);
     str_init(&out);
     if (getaddrinfo(host, colon + 1, &hints, &list) == 0 && getnameinfo(list->ai_addr, list->ai_addrlen, number, sizeof number, NULL, 0, NI_NUMERICHOST) == 0)
         str_addf(&out, strchr(number, ':') ? "[%s]%s" : "%s%s", number, colon);
-    else
-        str_add(&out, text);
     if (list)
         freeaddrinfo(list);
+    if (!out.len) {
+        str_fini(&out);
+        return NULL;
+    }
     return str_take(&out);
 }
 
@@ -77,13 +82,9 @@ static int give_peers(struct member *m)
     for (size_t i = 0; i < m->given_count; i++) {
         struct row *r = &m->given[i];
 
-        if (r->endpoint) {
-            char *numeric = endpoint_numeric(r->endpoint);
-
-            free(r->endpoint);
-            r->endpoint = numeric;
-        }
-        nodes[i] = (struct spur_switch_node){ .name = r->name, .endpoint = r->endpoint, .mesh_addr = r->addr };
+        if (r->endpoint && !r->numeric)
+            r->numeric = endpoint_numeric(r->endpoint);
+        nodes[i] = (struct spur_switch_node){ .name = r->name, .endpoint = r->numeric ? r->numeric : r->endpoint, .mesh_addr = r->addr };
         memcpy(nodes[i].public_key, r->key, sizeof r->key);
     }
     rc = m->ops->peers(m->sw->self, nodes, (uint32_t)m->given_count, sizeof *nodes, &m->err);
@@ -131,9 +132,26 @@ static void rows_free(struct row *rows, size_t n)
     for (size_t i = 0; i < n; i++) {
         free(rows[i].name);
         free(rows[i].endpoint);
+        free(rows[i].numeric);
         free(rows[i].addr);
     }
     free(rows);
+}
+
+static int row_compare(const void *a, const void *b) { return strcmp(((const struct row *)a)->name, ((const struct row *)b)->name); }
+
+/* What was looked up is not looked up again at each change of somebody else: only when the endpoint changes, or the whole table comes anew. */
+static void names_keep(struct member *m)
+{
+    for (size_t i = 0; i < m->given_count; i++) {
+        struct row *r = m->count ? bsearch(&m->given[i], m->rows, m->count, sizeof *r, row_compare) : NULL;
+
+        if (!r || r->numeric || !r->endpoint || !m->given[i].endpoint || strcmp(r->endpoint, m->given[i].endpoint) != 0 ||
+            !m->given[i].numeric)                                       /* not found: tried again next time */
+            continue;
+        r->numeric = m->given[i].numeric;
+        m->given[i].numeric = NULL;
+    }
 }
 
 static void key_taken(struct member *m)
@@ -167,6 +185,7 @@ static void done(uv_work_t *work, int status)
 
     (void)status;
     m->task = MEMBER_NONE;
+    names_keep(m);
     rows_free(m->given, m->given_count);
     m->given = NULL;
     m->given_count = 0;
@@ -207,7 +226,7 @@ static struct row *rows_copy(const struct member *m)
     struct row *copy = mem_array(m->count + 1, sizeof *copy);
 
     for (size_t i = 0; i < m->count; i++) {
-        copy[i] = (struct row){ .name = mem_copy(m->rows[i].name), .endpoint = mem_copy(m->rows[i].endpoint), .addr = mem_copy(m->rows[i].addr) };
+        copy[i] = (struct row){ .name = mem_copy(m->rows[i].name), .endpoint = mem_copy(m->rows[i].endpoint), .numeric = mem_copy(m->rows[i].numeric), .addr = mem_copy(m->rows[i].addr) };
         memcpy(copy[i].key, m->rows[i].key, sizeof copy[i].key);
     }
     return copy;
@@ -293,6 +312,10 @@ const char *member_endpoint(const struct member *m) { return m->endpoint; }
 
 const char *member_fault(const struct member *m) { return m && m->drains ? m->fault : NULL; }
 
+size_t member_count(const struct member *m) { return m ? m->count : 0; }
+
+bool member_is_set(const struct member *m) { return m && m->is_up && !m->wants_peers && m->task != MEMBER_PEERS && !m->is_told_failed; }
+
 bool member_is_busy(const struct member *m) { return m && m->task == MEMBER_LOOK; }
 
 int64_t member_heard(const struct member *m, const char *name, const char **addr)
@@ -306,8 +329,6 @@ int64_t member_heard(const struct member *m, const char *name, const char **addr
 }
 
 /* ---- what the leader says ---- */
-
-static int row_compare(const void *a, const void *b) { return strcmp(((const struct row *)a)->name, ((const struct row *)b)->name); }
 
 bool member_row(const struct member *m, const char *name, struct spur_switch_node *out)
 {
@@ -331,6 +352,10 @@ static void row_put(struct member *m, size_t sorted, const Wire__MeshNode *n)
         r = &m->rows[m->count++];
         memset(r, 0, sizeof *r);
         r->name = mem_copy(n->name);
+    }
+    if (!r->endpoint || !n->endpoint || strcmp(r->endpoint, n->endpoint) != 0) {
+        free(r->numeric);
+        r->numeric = NULL;
     }
     free(r->endpoint);
     free(r->addr);

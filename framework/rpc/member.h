@@ -26,6 +26,8 @@ bool member_row(const struct member *m, const char *name, struct spur_switch_nod
 bool member_is_busy(const struct member *m);                /* what it knows of peers is being read just now */
 /* Seconds since the last handshake with the peer of this name, as of the last look, and its address; negative: never, or there is none. */
 int64_t member_heard(const struct member *m, const char *name, const char **addr);
+size_t member_count(const struct member *m);                /* rows of the table, this daemon's own too */
+bool member_is_set(const struct member *m);                 /* the interface has the table as it is */
 void member_table(struct member *m, const Wire__MeshTable *t);      /* who is in the mesh, or what has changed in it */
 void member_rotate(struct member *m);
 void member_answer(const struct member *m, const char *plugin, struct rpc_conn *c, uint64_t seq);     /* MESH of a local client */

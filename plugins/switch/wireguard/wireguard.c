@@ -550,9 +550,12 @@ static void wireguard_job_leave(void *self, const struct spur_switch_job *job)
 
 /* ---- for people ---- */
 
+static int peer_by_key(const void *a, const void *b) { return memcmp(((const struct device_peer *)a)->key, ((const struct device_peer *)b)->key, DEVICE_KEY); }
+
 static int wireguard_peer(void *self, uint32_t i, struct spur_switch_peer *out, struct spur_error *err)
 {
     struct wireguard *w = self;
+    const struct device_peer *seen;
 
     if (!w->device || i >= w->peer_count)
         return spur_fail(err, SPUR_ENOTFOUND, NAME ": there are %zu peers", w->peer_count);
@@ -560,20 +563,22 @@ static int wireguard_peer(void *self, uint32_t i, struct spur_switch_peer *out, 
         free(w->look);
         if (device_look(w->device, &w->look, &w->look_count, err) < 0)
             return spur_context(err, NAME);
+        if (w->look_count)
+            qsort(w->look, w->look_count, sizeof *w->look, peer_by_key);
     }
     memset((char *)out + sizeof out->size, 0, sizeof *out - sizeof out->size);
     snprintf(out->name, sizeof out->name, "%s", w->peer_names ? w->peer_names[i] : "");
     ip_print(&w->peers[i].addr, out->mesh_addr);
     out->heard_s = -1;
-    for (size_t k = 0; k < w->look_count; k++)
-        if (memcmp(w->look[k].key, w->peers[i].key, DEVICE_KEY) == 0) {
-            if (w->look[k].has_endpoint)
-                endpoint_print(&w->look[k].endpoint, out->endpoint);
-            if (w->look[k].handshake_wall_s)
-                out->heard_s = (int64_t)time(NULL) - w->look[k].handshake_wall_s;
-            out->rx_bytes = w->look[k].rx_bytes;
-            out->tx_bytes = w->look[k].tx_bytes;
-        }
+    seen = w->look_count ? bsearch(&w->peers[i], w->look, w->look_count, sizeof *w->look, peer_by_key) : NULL;
+    if (seen) {
+        if (seen->has_endpoint)
+            endpoint_print(&seen->endpoint, out->endpoint);
+        if (seen->handshake_wall_s)
+            out->heard_s = (int64_t)time(NULL) - seen->handshake_wall_s;
+        out->rx_bytes = seen->rx_bytes;
+        out->tx_bytes = seen->tx_bytes;
+    }
     return 0;
 }
 
