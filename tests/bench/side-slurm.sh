@@ -22,7 +22,7 @@ slurm_port_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 slurm_conf() {
     local d=$work/slurm n=$1 i
-    slurm_port=$((21000 + RANDOM % 20000))
+    slurm_port=$((21000 + RANDOM % 11000))      # below the ports that the kernel gives to clients: the agents take the next ones
     until slurm_port_free "$slurm_port"; do slurm_port=$((slurm_port + 7)); done
     cat <<CONF
 ClusterName=bench
