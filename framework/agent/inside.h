@@ -112,6 +112,7 @@ struct agent {
     char     spool_fault[200];      /* it has no room: the node drains with this reason and takes no step; "": it has */
     struct identity *nodes; size_t count;
     bool     is_emulated, is_stopping, foreground;
+    int      verbose;               /* how often -v was given */
     uint64_t config_version;
     char    *enrolled;              /* the lines about hosts that the auth plugin has taken last; NULL: none yet */
     int64_t  start_wall_ms;

@@ -220,6 +220,7 @@ int settings_make(const struct config *c, const char *name, const char *emulate,
     s->spool_dir = settings_path(config_text(c, CONF_SlurmdSpoolDir), first, host);
     s->pid_file = settings_path(config_text(c, CONF_SlurmdPidFile), first, host);
     s->log_file = settings_path(config_text(c, CONF_SlurmdLogFile), first, host);
+    s->log_level = log_level_of((unsigned)config_number(c, CONF_SlurmdDebug));
     s->kill_wait_s = (uint32_t)config_number(c, CONF_KillWait);
     s->append = config_number(c, CONF_JobFileAppend) != 0;
     s->cpu_bind = cpu_bind_of(c);

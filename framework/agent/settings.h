@@ -35,7 +35,7 @@ struct settings {
     char    *plugstack;                 /* PlugStackConfig as written; NULL: plugstack.conf beside slurm.conf */
     char    *plugin_dir, *spur_text;    /* what the probe needs to open plugins as we would */
     char    *emulate_topology;          /* file; NULL: none */
-    int      log_level;
+    int      log_level;                 /* SPUR_LOG_*, from SlurmdDebug; each -v is one more */
     struct settings_contain {               /* contain.c; texts of cgroup are this struct's own */
         char *proctrack;                    /* ProctrackType; NULL: not given */
         bool  constrain;                    /* TaskPlugin has task/cgroup */

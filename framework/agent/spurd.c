@@ -144,6 +144,7 @@ static void take_config(struct agent *a, const struct config *cfg, bool is_own)
         }
         settings_free(a->set);
         a->set = fresh;
+        log_level(fresh->log_level + a->verbose);
         contain_settle(a);
         inventory_take(a, inventory_tell);
         health_start(a);
@@ -430,7 +431,7 @@ static int agent_main(const char *program, const struct options *o, struct confi
         fprintf(stderr, "%s: fatal: %s\n", program, err.text);
         return 1;
     }
-    if (log_open(log, SPUR_LOG_INFO + o->verbose, &err) < 0)
+    if (log_open(log, a->set->log_level + a->verbose, &err) < 0)
         return daemon_fatal(program, o->foreground && o->log, &err);
     if (!a->is_emulated && a->pool.fd < 0 && pool_start(&a->pool, &err) < 0)
         return daemon_fatal(program, o->foreground && o->log, &err);
@@ -497,6 +498,7 @@ int spurd_main(int argc, char **argv)
     a->pool.pid = -1;
     a->is_emulated = o.emulate != NULL;
     a->foreground = o.foreground;
+    a->verbose = o.verbose;
     if (sodium_init() < 0)
         rc = spur_fail(&err, SPUR_EIO, "libsodium does not start");
     else if (o.server)

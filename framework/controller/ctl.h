@@ -44,6 +44,7 @@ struct query;
 struct ctl {
     uv_loop_t      *loop;
     struct config  *file_config;        /* as the files here say; the state's own is what counts */
+    int             verbose;            /* how often -v was given: levels of the log beyond SlurmctldDebug */
     char            name[64];           /* of this controller */
     char            state_dir[1024], run_dir[512];
     struct rpc     *rpc;

@@ -456,6 +456,7 @@ void effects_run(struct ctl *c, const struct event *events, size_t n)
             ctl_plan_soon(c);
             break;
         case EV_CONFIG_CHANGED:
+            log_level(log_level_of((unsigned)config_number(c->state->config, CONF_SlurmctldDebug)) + c->verbose);
             log_line(SPUR_LOG_INFO, "configuration version %llu: %u nodes, %zu partitions", (unsigned long long)c->state->config_version, c->state->node_count,
                      c->state->config->partition_count);
             ctl_plugins_take(c);

@@ -273,6 +273,7 @@ static void config_compare(struct ctl *c)
 
 void ctl_config_followed(struct ctl *c)
 {
+    log_level(log_level_of((unsigned)config_number(c->state->config, CONF_SlurmctldDebug)) + c->verbose);
     log_line(SPUR_LOG_INFO, "configuration version %llu taken from the log", (unsigned long long)c->state->config_version);
     ctl_plugins_take(c);
     config_compare(c);
@@ -744,7 +745,8 @@ int spurctld_main(int argc, char **argv)
         fprintf(stderr, "%s: fatal: %s\n", argv[0], err.text);
         return 1;
     }
-    if (log_open(log, SPUR_LOG_INFO + o.verbose, &err) < 0)
+    c->verbose = o.verbose;
+    if (log_open(log, log_level_of((unsigned)config_number(c->file_config, CONF_SlurmctldDebug)) + c->verbose, &err) < 0)
         return daemon_fatal(argv[0], o.foreground && o.log, &err);
     if (o.nice && setpriority(PRIO_PROCESS, 0, o.nice) < 0)
         log_line(SPUR_LOG_WARN, "nice %d: %s", o.nice, strerror(errno));

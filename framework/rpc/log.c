@@ -77,6 +77,13 @@ void log_level(int level)
     the_log.level = level;
 }
 
+int log_level_of(unsigned debug)
+{
+    enum { ERROR = 2, VERBOSE = 4 };        /* of Slurm's quiet fatal error info verbose debug ... */
+
+    return debug <= ERROR ? SPUR_LOG_ERROR : debug <= VERBOSE ? SPUR_LOG_INFO : SPUR_LOG_DEBUG;
+}
+
 int log_is_on(int level)
 {
     return level <= the_log.level;

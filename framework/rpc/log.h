@@ -14,6 +14,7 @@ int  log_open(const char *path, int level, struct spur_error *err);
 int  log_reopen(void);              /* the file has been moved away (SIGHUP, logrotate); 0 or SPUR_EIO: then the old one is kept */
 void log_close(void);
 void log_level(int level);
+int  log_level_of(unsigned debug); /* SlurmctldDebug, SlurmdDebug as a number (3: info) -> level; errors are written even with quiet and fatal */
 int  log_is_on(int level);          /* worth making the text? */
 void log_line(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void log_text(void *ctx, int level, const char *text);     /* the `log` of struct spur_host, and loader_log_to's; ctx is not used */

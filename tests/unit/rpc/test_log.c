@@ -60,6 +60,16 @@ START_TEST(form_and_levels)
 }
 END_TEST
 
+START_TEST(levels_of_slurm)
+{
+    static const int expected[] = { SPUR_LOG_ERROR, SPUR_LOG_ERROR, SPUR_LOG_ERROR, SPUR_LOG_INFO, SPUR_LOG_INFO, SPUR_LOG_DEBUG, SPUR_LOG_DEBUG };
+
+    for (unsigned debug = 0; debug < sizeof expected / sizeof *expected; debug++)
+        ck_assert_int_eq(log_level_of(debug), expected[debug]);
+    ck_assert_int_eq(log_level_of(9), SPUR_LOG_DEBUG);
+}
+END_TEST
+
 START_TEST(one_line_whatever_is_in_it)
 {
     char longer[20000];
@@ -123,6 +133,7 @@ Suite *suite_log(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, form_and_levels);
+    tcase_add_test(t, levels_of_slurm);
     tcase_add_test(t, one_line_whatever_is_in_it);
     tcase_add_test(t, a_file_that_moves);
     tcase_add_test(t, full_disk);
