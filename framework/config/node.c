@@ -22,7 +22,7 @@ enum { NODE_ADDR, NODE_BCAST, NODE_BOARDS, NODE_CORE_SPEC, NODE_CORES, NODE_CPU_
     NODE_SUSPEND, NODE_THREADS, NODE_TMP, NODE_TOPOLOGY, NODE_TRES, NODE_WEIGHT };
 
 static const struct record_key node_keys[] = {
-    { "BcastAddr",      CONFIG_NO_EFFECT, "sbcast is not served by this version", NODE_BCAST },
+    { "BcastAddr",      CONFIG_NO_EFFECT, "nodes connect to sbcast: none is called at an address", NODE_BCAST },
     { "Boards",         CONFIG_ACTS, "", NODE_BOARDS },
     { "CoreSpecCount",  CONFIG_ACTS, "", NODE_CORE_SPEC },
     { "CoresPerSocket", CONFIG_ACTS, "", NODE_CORES },

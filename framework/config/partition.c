@@ -17,7 +17,7 @@ enum { PART_NAME, PART_ALLOC_NODES, PART_ALLOW_ACCOUNTS, PART_ALLOW_GROUPS, PART
     PART_MAX_NODES, PART_MAX_TIME, PART_MIN_NODES, PART_NODES, PART_SHARE, PART_OVERTIME, PART_POWER_DOWN, PART_PREEMPT, PART_PRIORITY, PART_FACTOR, PART_TIER,
     PART_QOS, PART_REQ_RESV, PART_RESUME_TIMEOUT, PART_ROOT_ONLY, PART_SELECT, PART_STATE, PART_SUSPEND_TIME, PART_SUSPEND_TIMEOUT, PART_TOPOLOGY, PART_TRES };
 
-#define NOTE_NO_ACCOUNTS "accounts are not kept by this version"
+#define NOTE_NO_ACCOUNTS "partitions are not kept to accounts by this version; associations may name a partition (sacctmgr)"
 #define NOTE_NO_QOS      "qualities of service are not kept by this version"
 #define NOTE_NO_POWER    "nodes are not powered up or down by this version"
 #define NOTE_NO_TOPOLOGY "there is one topology for the whole cluster"

@@ -6,7 +6,8 @@
  * job_leave when its last process has gone. Must not block: fabrics that wait set SPUR_CAP_MAY_BLOCK. Mandatory: job_join, job_leave.
  * A host that has a mesh (address, node_up and peers are there) calls node_up, peers, rotate, peer and status on a thread of its pool, one at a time, and
  * job_join and job_leave on the loop's, perhaps beside one of those; allot, release and adopt on the loop's too. What is handed in is
- * borrowed until the call returns. A controller that is in the mesh (SPUR_SWITCH_CONTROLLERS) makes the calls of a node, too; its rows are named controller/NAME. A failure is a negative code with a sentence, which reaches the user: a step whose job_join fails does not start.
+ * borrowed until the call returns. A controller that is in the mesh (SPUR_SWITCH_CONTROLLERS) makes the calls of a node, too; its rows are named
+ * controller/NAME. A failure is a negative code with a sentence, which reaches the user: a step whose job_join fails does not start.
  */
 #ifndef SPUR_SWITCH_H
 #define SPUR_SWITCH_H
