@@ -136,10 +136,46 @@ static void have(pmix_status_t status, char *data, size_t len, void *arg)
     pmix_post(fetched, w);
 }
 
+/* ---- ranks that have ended ---- */
+
+struct limit { uint32_t from, number; };
+
+static void limit_reached(void *arg)
+{
+    struct limit *l = arg;
+
+    for (struct wanted *w = pmix_served->wanted; w; w = w->next)
+        if (w->from == l->from && w->number == l->number)
+            answer(pmix_served, w, PMIX_ERR_NOT_FOUND, NULL, 0);
+    free(l);
+}
+
+static void limit_passed(pmix_status_t status, void *arg)
+{
+    (void)status;
+    pmix_post(limit_reached, arg);
+}
+
+/* The rank has ended: what it gave libpmix has, and answers at once; what it did not give will never come, and libpmix would wait. Its thread takes requests in their order, so
+ * one that always answers, and means nothing, says when the other would have been answered. */
+static void limit(struct pmix *p, struct wanted *w)
+{
+    struct limit *l = malloc(sizeof *l);
+    pmix_nspace_t nobody;
+
+    PMIX_LOAD_NSPACE(nobody, "spur.nobody");
+    if (!l) {
+        answer(p, w, PMIX_ERR_NOMEM, NULL, 0);
+        return;
+    }
+    *l = (struct limit){ .from = w->from, .number = w->number };
+    PMIx_server_deregister_nspace(nobody, limit_passed, l);
+}
+
 static void take_question(struct pmix *p, uint32_t from, const unsigned char *data)
 {
     struct wanted *w = calloc(1, sizeof *w), none = { .from = from, .number = get32(data + 1) };
-    uint32_t rank = get32(data + 5), first = p->step->first[p->step->node_rank];
+    uint32_t rank = get32(data + 5);
     pmix_proc_t proc;
     pmix_status_t rc;
 
@@ -159,8 +195,8 @@ static void take_question(struct pmix *p, uint32_t from, const unsigned char *da
         return;
     }
     for (uint32_t i = 0; i < p->count; i++)
-        if (p->step->tasks[first + i] == rank && p->ranks[i].ended && !p->ranks[i].joined)
-            answer(p, w, PMIX_ERR_NOT_FOUND, NULL, 0);
+        if (p->ranks[i].global == rank && p->ranks[i].ended)
+            limit(p, w);
 }
 
 void fetch_received(struct pmix *p, uint32_t from, const unsigned char *data, size_t len)
@@ -175,7 +211,7 @@ void fetch_ended(struct pmix *p, uint32_t rank)
 {
     for (struct wanted *w = p->wanted; w; w = w->next)
         if (w->rank == rank)
-            answer(p, w, PMIX_ERR_NOT_FOUND, NULL, 0);
+            limit(p, w);
 }
 
 void fetch_lost(struct pmix *p)
