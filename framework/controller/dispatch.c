@@ -246,7 +246,7 @@ static const char *request_never(struct ctl *c, struct request *r, const Wire__J
             continue;
         }
         if ((ask.max_nodes > 1 || is_part) && !ask.exclusive && mesh_wants_alone(c)) {
-            spur_fail(&err, SPUR_EDENIED, "a job that may get several nodes must have them alone in this cluster (mesh_isolation): use --exclusive, or -N 1");
+            spur_fail(&err, SPUR_EDENIED, "a job that may get several nodes must have them alone in this cluster (mesh_isolation): use --exclusive, or -N 1; on shared nodes a job has no mesh address of its own");
             is_asked = true;
             continue;
         }

@@ -505,7 +505,8 @@ static void job_addr(struct wireguard *w, const struct spur_switch_job *job, uin
 static int job_check(const struct wireguard *w, const struct spur_switch_job *job, struct spur_error *err)
 {
     if (w->is_alone && job->node_count > 1 && !(SPUR_COVERS(job, flags) && job->flags & SPUR_SWITCH_JOB_ALONE))
-        return spur_fail(err, SPUR_EDENIED, NAME ": mesh_isolation = required: a job of several nodes must have them alone (--exclusive)");
+        return spur_fail(err, SPUR_EDENIED, NAME ": mesh_isolation = required: a job of several nodes must have them alone (--exclusive): no job has a mesh address of its own in a network namespace, so on shared nodes all of them would "
+                         "share the peers");
     return 0;
 }
 

@@ -232,6 +232,42 @@ static void env_set(void *arg, const char *name, const char *value)
         s->others++;
 }
 
+START_TEST(words_of_mesh)
+{
+    static const struct { const char *mesh, *controllers; uint32_t traits; } rows[] = {
+        { "nodes", "no", 0 }, { "jobs", "no", SPUR_SWITCH_BY_JOB }, { "nodes", "yes", SPUR_SWITCH_CONTROLLERS },
+        { "control", "no", SPUR_SWITCH_CONTROLLERS | SPUR_SWITCH_CONTROL }, { "nodes,control", "no", SPUR_SWITCH_CONTROLLERS | SPUR_SWITCH_CONTROL },
+        { "jobs, control", "no", SPUR_SWITCH_BY_JOB | SPUR_SWITCH_CONTROLLERS | SPUR_SWITCH_CONTROL },
+        { "control jobs", "yes", SPUR_SWITCH_BY_JOB | SPUR_SWITCH_CONTROLLERS | SPUR_SWITCH_CONTROL } };
+    static const char *const bad[] = { "", "all", "nodes, jobs", "job", "jobs, ", ",", "controller", "nodes;jobs" };
+    const struct spur_switch_ops *ops = spur_plugin_switch_wireguard.ops;
+    char addr[64];
+    void *self = NULL;
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        set[0] = (struct pair){ "mesh", rows[i].mesh };
+        set[1] = (struct pair){ "controllers", rows[i].controllers };
+        ck_assert_msg(opens(&self) == 0, "%s: %s", rows[i].mesh, err.text);
+        ck_assert_msg(ops->traits(self, 3) == rows[i].traits, "%s: %x", rows[i].mesh, ops->traits(self, 3));
+        spur_plugin_switch_wireguard.close(self);
+    }
+    memset(set, 0, sizeof set);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        self = NULL;
+        set[0] = (struct pair){ "mesh", bad[i] };
+        ck_assert_msg(opens(&self) == SPUR_EINVAL && strstr(err.text, "mesh = \""), "%s: %s", bad[i], err.text);
+    }
+    set[0] = (struct pair){ "prefix", "10.9.0.0/30" };       /* two addresses, and nobody gets a third */
+    ck_assert_int_eq(opens(&self), 0);
+    ck_assert_int_eq(ops->address(self, 2, addr, &err), 0);
+    ck_assert_str_eq(addr, "10.9.0.2");
+    ck_assert_int_eq(ops->address(self, 3, addr, &err), SPUR_ELIMIT);
+    ck_assert_msg(strstr(err.text, "10.9.0.0/30 has no address number 3") != NULL, "%s", err.text);
+    spur_plugin_switch_wireguard.close(self);
+    memset(set, 0, sizeof set);
+}
+END_TEST
+
 START_TEST(a_job_without_a_mesh)
 {
     static const char *const nodes[] = { "n1", "n2" };
@@ -280,6 +316,7 @@ int main(void)
     tcase_add_test(t, answers_of_a_program_are_read);
     tcase_add_test(t, answers_of_the_kernel_are_read);
     tcase_add_test(t, options_are_checked);
+    tcase_add_test(t, words_of_mesh);
     tcase_add_test(t, a_job_without_a_mesh);
     suite_add_tcase(s, t);
     r = srunner_create(s);
