@@ -17,7 +17,6 @@ enum { PART_NAME, PART_ALLOC_NODES, PART_ALLOW_ACCOUNTS, PART_ALLOW_GROUPS, PART
     PART_MAX_NODES, PART_MAX_TIME, PART_MIN_NODES, PART_NODES, PART_SHARE, PART_OVERTIME, PART_POWER_DOWN, PART_PREEMPT, PART_PRIORITY, PART_FACTOR, PART_TIER,
     PART_QOS, PART_REQ_RESV, PART_RESUME_TIMEOUT, PART_ROOT_ONLY, PART_SELECT, PART_STATE, PART_SUSPEND_TIME, PART_SUSPEND_TIMEOUT, PART_TOPOLOGY, PART_TRES };
 
-#define NOTE_NO_ACCOUNTS "partitions are not kept to accounts by this version; associations may name a partition (sacctmgr)"
 #define NOTE_NO_QOS      "qualities of service are not kept by this version"
 #define NOTE_NO_POWER    "nodes are not powered up or down by this version"
 #define NOTE_NO_TOPOLOGY "there is one topology for the whole cluster"
@@ -25,9 +24,9 @@ enum { PART_NAME, PART_ALLOC_NODES, PART_ALLOW_ACCOUNTS, PART_ALLOW_GROUPS, PART
 
 static const struct record_key partition_keys[] = {
     { "AllocNodes",     CONFIG_ACTS, "", PART_ALLOC_NODES },
-    { "AllowAccounts",  CONFIG_NO_EFFECT, NOTE_NO_ACCOUNTS, PART_ALLOW_ACCOUNTS },
+    { "AllowAccounts",  CONFIG_ACTS, "", PART_ALLOW_ACCOUNTS },
     { "AllowGroups",    CONFIG_ACTS, "", PART_ALLOW_GROUPS },
-    { "AllowQos",       CONFIG_NO_EFFECT, NOTE_NO_QOS, PART_ALLOW_QOS },
+    { "AllowQos",       CONFIG_ACTS, "", PART_ALLOW_QOS },
     { "Alternate",      CONFIG_ACTS, "", PART_ALTERNATE },
     { "CpuBind",        CONFIG_NO_EFFECT, "TaskPluginParam and --cpu-bind say how tasks are bound", PART_CPU_BIND },
     { "Default",        CONFIG_ACTS, "", PART_DEFAULT },
@@ -36,8 +35,8 @@ static const struct record_key partition_keys[] = {
     { "DefMemPerCPU",   CONFIG_ACTS, "", PART_DEF_MEM_CPU },
     { "DefMemPerGPU",   CONFIG_ACTS, "", PART_DEF_MEM_GPU },
     { "DefMemPerNode",  CONFIG_ACTS, "", PART_DEF_MEM_NODE },
-    { "DenyAccounts",   CONFIG_NO_EFFECT, NOTE_NO_ACCOUNTS, PART_DENY_ACCOUNTS },
-    { "DenyQos",        CONFIG_NO_EFFECT, NOTE_NO_QOS, PART_DENY_QOS },
+    { "DenyAccounts",   CONFIG_ACTS, "", PART_DENY_ACCOUNTS },
+    { "DenyQos",        CONFIG_ACTS, "", PART_DENY_QOS },
     { "DisableRootJobs", CONFIG_ACTS, "", PART_NO_ROOT },
     { "Exclusive",      CONFIG_ACTS, "", PART_EXCLUSIVE },
     { "ExclusiveTopo",  CONFIG_ACTS, "", PART_EXCLUSIVE_TOPO },
