@@ -248,6 +248,14 @@ static void say(const struct sacctmgr *m, const struct words *w, enum entity wha
             fprintf(stderr, "sacctmgr: There is no uid for user '%s' on this host\n", w->names.words[i]);
 }
 
+static bool text_is_printable(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127)
+            return false;
+    return true;
+}
+
 static int change_words(struct sacctmgr *m, struct words *w, enum entity what, Wire__AccountChange__Verb verb)
 {
     Wire__AccountChange q = WIRE__ACCOUNT_CHANGE__INIT;
@@ -268,6 +276,11 @@ static int change_words(struct sacctmgr *m, struct words *w, enum entity what, W
         fprintf(stderr, "sacctmgr: error:  You didn't give me anything to set: %s\n", what == ENTITY_ACCOUNT ? "parent=, description= or organization=" : "defaultaccount= or adminlevel=");
         return 1;
     }
+    for (size_t i = 0; i < w->names.count; i++)
+        if (strlen(w->names.words[i]) > 64 || strpbrk(w->names.words[i], "\"'|= ") || !text_is_printable(w->names.words[i])) {
+            fprintf(stderr, "sacctmgr: error: name %zu is none: 1 to 64 characters, without blanks, quotes, | and =\n", i + 1);
+            return 1;
+        }
     q.verb = verb;
     q.kind = what == ENTITY_ACCOUNT ? WIRE__ACCOUNT_CHANGE__KIND__ACCOUNT : what == ENTITY_USER ? WIRE__ACCOUNT_CHANGE__KIND__USER : WIRE__ACCOUNT_CHANGE__KIND__COORDINATOR;
     q.names = w->names.words;

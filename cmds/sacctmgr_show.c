@@ -53,6 +53,10 @@ static int columns_read(struct sacctmgr *m, const char *format, enum entity what
             fprintf(stderr, "sacctmgr: error: Unknown field '%s'\n", word);
             return -1;
         }
+        if (width && (abs(atoi(width)) > 1000 || strlen(width) > 5)) {
+            fprintf(stderr, "sacctmgr: error: column %s: a width is at most 1000\n", f->name);
+            return -1;
+        }
         out[(*count)++] = (struct column){ f, width ? atoi(width) : f->width };
     }
     return *count ? 0 : -1;

@@ -42,6 +42,7 @@ struct supervisor {
     struct mpi *mpi; bool mpi_lost;     /* it knows that srun has gone */
     struct task *tasks; uint32_t count, running, words;
     bool   started_said, is_ending, kill_now, is_stuck;
+    bool     is_node_fault;         /* a launch that fails now has failed by the node, not by the job */
     int    ending_signal;
     int64_t kill_at_ms, sweep_at_ms, sweep_ms, exit_at_ms, first_kill_ms;      /* first_kill_ms: of SIGKILL to all; 0: none yet */
     uint64_t oom_kills;

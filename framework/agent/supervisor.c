@@ -137,6 +137,7 @@ void supervisor_report(struct supervisor *s, Wire__Report__Kind kind, int status
     if (kind == WIRE__REPORT__KIND__ENDED || kind == WIRE__REPORT__KIND__LAUNCH_FAILED) {
         r->has_status = true;
         r->status = status;
+        r->has_node_fault = r->node_fault = s->is_node_fault;
         r->has_user_us = r->has_system_us = r->has_max_rss_kib = true;
         r->user_us = (uint64_t)s->used.ru_utime.tv_sec * 1000000u + (uint64_t)s->used.ru_utime.tv_usec;
         r->system_us = (uint64_t)s->used.ru_stime.tv_sec * 1000000u + (uint64_t)s->used.ru_stime.tv_usec;
@@ -622,6 +623,7 @@ int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
     str_init(&s.said);
     if (agent_fd >= 0)
         link_open(&s.agent, agent_fd, channel_local());
+    s.is_node_fault = true;                 /* spool, socket, container: what fails now is the node's, and nothing has run */
     if ((rc = open_all(&s, &err)) < 0) {
         agent_greet(&s);
         supervisor_report(&s, WIRE__REPORT__KIND__LAUNCH_FAILED, 0, err.text);
@@ -640,6 +642,7 @@ int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
         supervisor_report(&s, WIRE__REPORT__KIND__GONE, 0, NULL);
         return 1;
     }
+    s.is_node_fault = false;
     agent_greet(&s);
     s.io = taskio_create(take_order, signal_from_srun, &s);
     s.mpi = mpi_create(take_order, s.folder_fd, mpi_says, &s);
