@@ -19,6 +19,8 @@ static void say(struct pmi *p, struct rank *r, const char *format, ...)
     va_end(args);
     if (n < 0 || n >= (int)sizeof line - 1)
         return;
+    for (char *c = line; (c = strchr(c, '\n')); )       /* of a value that came by PMI-2, or of a reason: it would begin a second answer */
+        *c = ' ';
     line[n] = '\n';
     rank_say(p, r, line, (size_t)n + 1);
 }

@@ -43,7 +43,20 @@ static const char *pair(const struct pairs *w, const char *name)
     return NULL;
 }
 
-/* `format` makes further "name=value;"; value, when not NULL, is added as value=...; with its semicolons doubled. */
+/* Adds name=value; with the value's semicolons doubled: a thread's name and a reason hold some, too. */
+static size_t add(char *text, size_t at, const char *name, const char *value, size_t longest)
+{
+    at += (size_t)snprintf(text + at, ANSWER_MAX - at, "%s=", name);
+    for (; *value && longest-- && at < ANSWER_MAX - 2; value++) {
+        if (*value == ';')
+            text[at++] = ';';
+        text[at++] = *value;
+    }
+    text[at++] = ';';
+    return at;
+}
+
+/* `format` makes further "name=value;" without semicolons in their values. */
 static void answer(struct pmi *p, struct rank *r, const char *cmd, const char *thread, int rc, const char *value, const char *format, ...) __attribute__((format(printf, 7, 8)));
 static void answer(struct pmi *p, struct rank *r, const char *cmd, const char *thread, int rc, const char *value, const char *format, ...)
 {
@@ -53,21 +66,13 @@ static void answer(struct pmi *p, struct rank *r, const char *cmd, const char *t
 
     at += (size_t)snprintf(text + at, ANSWER_MAX - at, "cmd=%s-response;", cmd);
     if (thread && *thread)
-        at += (size_t)snprintf(text + at, ANSWER_MAX - at, "thrid=%.31s;", thread);
+        at = add(text, at, "thrid", thread, 31);
     at += (size_t)snprintf(text + at, ANSWER_MAX - at, "rc=%d;", rc);
     va_start(args, format);
     at += (size_t)vsnprintf(text + at, ANSWER_MAX - at, format, args);
     va_end(args);
-    if (value) {
-        memcpy(text + at, "value=", 6);
-        at += 6;
-        for (; *value && at < ANSWER_MAX - 2; value++) {
-            if (*value == ';')
-                text[at++] = ';';
-            text[at++] = *value;
-        }
-        text[at++] = ';';
-    }
+    if (value)
+        at = add(text, at, rc ? "errmsg" : "value", value, SIZE_MAX);
     snprintf(number, sizeof number, "%6u", (unsigned)(at - 6) % 1000000u);
     memcpy(text, number, 6);
     rank_say(p, r, text, at);
@@ -75,7 +80,7 @@ static void answer(struct pmi *p, struct rank *r, const char *cmd, const char *t
 
 static void refuse(struct pmi *p, struct rank *r, const char *cmd, const char *thread, int rc, const char *why)
 {
-    answer(p, r, cmd, thread, rc, NULL, "errmsg=%.300s;", why);
+    answer(p, r, cmd, thread, rc, why, "%s", "");
 }
 
 static void do_put(struct pmi *p, struct rank *r, const struct pairs *w, const char *thread)
