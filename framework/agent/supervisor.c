@@ -515,6 +515,7 @@ static int open_all(struct supervisor *s, struct spur_error *err)
     sigset_t set;
     int rc;
 
+    s->is_node_fault = true;                /* what fails in the spool is the node's, and nothing has run */
     s->folder_fd = fault(FAULT_FOLDER) ? -1 : open(s->order->folder, O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (s->folder_fd < 0)
         return spur_fail(err, SPUR_EIO, "cannot open %s: %s", s->order->folder, strerror(errno));
@@ -522,8 +523,10 @@ static int open_all(struct supervisor *s, struct spur_error *err)
         return spur_fail(err, SPUR_EIO, "cannot listen on the socket %s: %s", STEP_SOCKET, strerror(errno));
     if ((s->listen_fd = folder_listen(s->folder_fd, STEP_SOCKET, err)) < 0)
         return s->listen_fd;
+    s->is_node_fault = false;               /* a container may fail by what the site does with this job: its InitScript */
     if ((rc = container_own(s->order, err)) < 0)
         return rc;
+    s->is_node_fault = true;
     sigfillset(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);         /* only SIGCHLD is taken; everything else may not end a supervisor */
     sigemptyset(&set);
@@ -623,7 +626,6 @@ int supervisor_run(Wire__StepOrder *take_order, int agent_fd)
     str_init(&s.said);
     if (agent_fd >= 0)
         link_open(&s.agent, agent_fd, channel_local());
-    s.is_node_fault = true;                 /* spool, socket, container: what fails now is the node's, and nothing has run */
     if ((rc = open_all(&s, &err)) < 0) {
         agent_greet(&s);
         supervisor_report(&s, WIRE__REPORT__KIND__LAUNCH_FAILED, 0, err.text);
