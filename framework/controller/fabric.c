@@ -86,7 +86,7 @@ void fabric_allot(struct ctl *c, struct decisions *d, struct arena *a)
             for (o = h ? h->parts[0] : o; h && had--; )
                 fabric_release(c, h->parts[had]->job_id, 0, h->parts[had]->fabric);
             log_line(err.code == SPUR_ELATER ? SPUR_LOG_DEBUG : SPUR_LOG_ERROR, "job %u waits: %s", o->job_id, err.text);
-            plan_refused(c->plan, c->state, o->job_id);
+            plan_refused(c->plan, c->state, o->job_id, o->has_array_task_id ? o->array_task_id : UINT32_MAX);
             continue;
         }
         d->ops[kept++] = d->ops[i];

@@ -177,7 +177,7 @@ void ctl_plan_soon(struct ctl *c)
         uv_idle_start(&c->again, idle_nothing);     /* the loop does not sleep before the prepare handle has run */
 }
 
-struct planned { uint32_t job_id; const Wire__Op *op; };     /* one operation of a pass; the last has no job */
+struct planned { uint32_t job_id, task_id; const Wire__Op *op; };     /* one operation of a pass; the last has no job */
 
 static void plan_answered(struct ctl *c, void *arg, const struct op_result *results, size_t n, const struct spur_error *err)
 {
@@ -188,7 +188,7 @@ static void plan_answered(struct ctl *c, void *arg, const struct op_result *resu
         if (!results || (i < n && results[i].code < 0)) {
             fabric_refused(c, p[i].op);
             if (c->is_live)     /* decided as leader, answered when another leads: he decides anew */
-                plan_refused(c->plan, c->state, p[i].job_id);
+                plan_refused(c->plan, c->state, p[i].job_id, p[i].task_id);
         }
 }
 
@@ -211,7 +211,8 @@ void ctl_plan(struct ctl *c)
 
         for (size_t i = 0; i < d.op_count; i++)
             planned[i] = (struct planned){ d.ops[i]->start ? d.ops[i]->start->job_id : d.ops[i]->het_start ? d.ops[i]->het_start->parts[0]->job_id :
-                                           d.ops[i]->cancel ? d.ops[i]->cancel->job_id : UINT32_MAX, d.ops[i] };
+                                           d.ops[i]->cancel ? d.ops[i]->cancel->job_id : UINT32_MAX,
+                                           d.ops[i]->start && d.ops[i]->start->has_array_task_id ? d.ops[i]->start->array_task_id : UINT32_MAX, d.ops[i] };
         propose(c, d.ops, d.op_count, NULL, &a, plan_answered, planned);
     } else {
         arena_fini(&a);

@@ -387,7 +387,7 @@ void plan_events(struct plan *p, struct state *s, const struct event *events, si
     }
 }
 
-void plan_refused(struct plan *p, struct state *s, uint32_t job_id)
+void plan_refused(struct plan *p, struct state *s, uint32_t job_id, uint32_t task_id)
 {
     struct entry *e = queue_find(&p->queue, job_id);
     const struct job *j = state_job(s, job_id);
@@ -395,7 +395,7 @@ void plan_refused(struct plan *p, struct state *s, uint32_t job_id)
     if (table_del(&p->ending, job_id))
         queue_wake_at(&p->queue, s->wall_ms + 1000, job_id);
     for (size_t i = 0; i < p->flight_count; )
-        if (p->flights[i].job_id == job_id || (j && j->het_count && p->flights[i].job_id - j->het_job_id < j->het_count)) {
+        if ((p->flights[i].job_id == job_id && p->flights[i].task_id == task_id) || (j && j->het_count && p->flights[i].job_id - j->het_job_id < j->het_count)) {
             flight_drop(p, i);
             now_drop(p);
             if (!j || !j->het_count)

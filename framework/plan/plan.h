@@ -28,8 +28,8 @@ struct plan_budget { uint32_t placements; };        /* calls of select.place in 
 struct decisions { Wire__Op **ops; size_t op_count; bool more; };   /* OpStart, and OpCancel of never-satisfied dependencies and passed deadlines; in the arena */
 void plan_pass(struct plan *p, struct state *s, const struct plan_plugins *plugins, int64_t now_wall_ms, int64_t now_cluster_ms,
                struct plan_budget budget, struct arena *a, struct decisions *out);
-/* A decision that was proposed and refused or dropped: look at the job again. */
-void plan_refused(struct plan *p, struct state *s, uint32_t job_id);
+/* A decision that was proposed and refused or dropped: look at the job again. task_id: of the array that was to start; UINT32_MAX: none. */
+void plan_refused(struct plan *p, struct state *s, uint32_t job_id, uint32_t task_id);
 
 /* The normalised wish of one job in one partition (ask.c), for plan, --test-only and admit's can-it-ever-run check; memory in the arena. */
 int  ask_build_spec(struct state *s, const Wire__JobSpec *spec, const struct config_partition *part, struct arena *a, struct spur_ask *out, struct spur_error *err);

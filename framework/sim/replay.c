@@ -507,7 +507,7 @@ static int decide(struct replay *r, const struct decisions *d)
         Wire__Op *op;
 
         if (results[i].code < 0 || !o) {
-            plan_refused(r->plan, r->state, o ? o->job_id : d->ops[i]->cancel ? d->ops[i]->cancel->job_id : 0);
+            plan_refused(r->plan, r->state, o ? o->job_id : d->ops[i]->cancel ? d->ops[i]->cancel->job_id : 0, o && o->has_array_task_id ? o->array_task_id : UINT32_MAX);
             continue;
         }
         at = (uint32_t)(uintptr_t)table_get(&r->by_id, o->job_id);

@@ -384,7 +384,7 @@ void rig_pass(struct rig *r)
                 r->on_start(r, state_job(r->s, d.ops[i]->start->job_id), d.ops[i]->start);
             apply_ops(r, &d.ops[i], 1, &out);
             if (out.results[0].code == SPUR_ESTALE && d.ops[i]->start && strstr(out.results[0].text, ": Dependency")) {
-                plan_refused(r->p, r->s, d.ops[i]->start->job_id);      /* two of one singleton in one slice: the second was too late */
+                plan_refused(r->p, r->s, d.ops[i]->start->job_id, d.ops[i]->start->has_array_task_id ? d.ops[i]->start->array_task_id : UINT32_MAX);      /* two of one singleton in one slice: the second was too late */
                 r->refused++;
                 continue;
             }

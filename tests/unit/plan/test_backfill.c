@@ -110,6 +110,29 @@ START_TEST(builtin_has_none)
 }
 END_TEST
 
+/* Several tasks of an array are on their way, and one that is not the first is refused: it is this one that comes again. */
+START_TEST(a_refused_task_is_the_one_that_starts_again)
+{
+    struct rig r;
+    struct decisions d;
+    uint32_t id;
+
+    rig_init(&r, conf);
+    id = rig_submit(&r, "tasks=1 array=0-3");
+    plan_pass(r.p, r.s, &r.plugins, r.wall_ms, r.cluster_ms, (struct plan_budget){ 100 }, &r.arena, &d);
+    ck_assert_uint_eq(d.op_count, 4);
+    for (size_t k = d.op_count; k-- > 0; )
+        if (d.ops[k]->start->array_task_id == 2)
+            plan_refused(r.p, r.s, d.ops[k]->start->job_id, 2);
+        else
+            ck_assert_int_eq(rig_apply(&r, d.ops[k], NULL), 0);
+    rig_clock(&r, 100);
+    rig_pass(&r);
+    ck_assert_uint_eq(state_job(r.s, id)->array->running, 4);
+    rig_fini(&r);
+}
+END_TEST
+
 START_TEST(a_refused_start_is_not_asked_for_without_end)
 {
     struct rig r;
@@ -124,7 +147,7 @@ START_TEST(a_refused_start_is_not_asked_for_without_end)
         plan_pass(r.p, r.s, &r.plugins, r.wall_ms, r.cluster_ms, (struct plan_budget){ 100 }, &r.arena, &d);
         for (size_t k = 0; k < d.op_count; k++) {
             asked++;
-            plan_refused(r.p, r.s, d.ops[k]->start->job_id);
+            plan_refused(r.p, r.s, d.ops[k]->start->job_id, UINT32_MAX);
         }
     }
     ck_assert_uint_ge(asked, 2);
@@ -294,6 +317,7 @@ Suite *backfill_suite(void)
     tcase_add_test(t, equal_jobs_are_asked_once);
     tcase_add_test(t, builtin_has_none);
     tcase_add_test(t, a_refused_start_is_not_asked_for_without_end);
+    tcase_add_test(t, a_refused_task_is_the_one_that_starts_again);
     tcase_add_loop_test(t, oracle, 0, 150);
     suite_add_tcase(s, t);
     return s;
